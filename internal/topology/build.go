@@ -1,0 +1,321 @@
+package topology
+
+import (
+	"crypto/md5" //nolint:gosec // the rabbitkit convention spreads messages by it; nothing is protected
+	"fmt"
+	"math"
+	"math/big"
+	"time"
+)
+
+// Queue is one queue of a topic. Every queue of the contract is durable.
+type Queue struct {
+	Role Role
+	Name string
+	Type QueueType
+	// Arguments are complete, x-queue-type included.
+	Arguments Arguments
+	// Delay is how long a hold queue holds; 0 for other roles.
+	Delay time.Duration
+	// Tier (from 0) and Shard (from 0) place a hold queue in its ladder.
+	Tier, Shard int
+}
+
+// Exchange is one exchange. Every exchange of the contract is durable.
+type Exchange struct {
+	Name string
+	// Type is direct throughout the contract.
+	Type string
+	// Shared: every topic of the vhost uses it, so that it is never deleted.
+	Shared bool
+}
+
+// Binding leads messages from an exchange to a queue or another exchange.
+type Binding struct {
+	Source      string
+	Destination string
+	// DestinationType is "queue" or "exchange"; "" is "queue".
+	DestinationType string
+	RoutingKey      string
+	Arguments       Arguments
+}
+
+// Objects are what must exist on the broker, each kind in creation order.
+// Exchanges are created first, then queues, then bindings; a queue comes after
+// the queues it dead-letters to.
+type Objects struct {
+	Exchanges []Exchange
+	Queues    []Queue
+	Bindings  []Binding
+}
+
+// deadEndDeliveryLimit keeps a dead letter that is looked at and given back:
+// without a limit of their own 4.x brokers drop it after 20 requeues, and -1
+// drops it after one on 3.10.
+const deadEndDeliveryLimit = 1_000_000
+
+// Build computes everything that belongs to the topic, in creation order. It
+// refuses what [Spec.Validate] refuses.
+func (s Spec) Build() (Objects, error) {
+	if err := s.Validate(); err != nil {
+		return Objects{}, err
+	}
+	var all Objects
+	if s.DeadLetterQueue != "" {
+		all.add(s.deadEnd(RoleDeadLetter, s.DeadLetterQueue))
+	}
+	if s.ParkedQueue != "" {
+		all.add(s.deadEnd(RoleParked, s.ParkedQueue))
+	}
+	all.add(s.ladder())
+	work, err := s.work()
+	if err != nil {
+		return Objects{}, err
+	}
+	all.add(work)
+	return all, nil
+}
+
+// BuildWorkQueue computes what the topic itself owns: the work queue, the
+// exchanges it needs and its bindings. It refuses what [Spec.Validate] refuses.
+func (s Spec) BuildWorkQueue() (Objects, error) {
+	if err := s.Validate(); err != nil {
+		return Objects{}, err
+	}
+	return s.work()
+}
+
+// BuildLadder computes the hold queues of HoldDelays. Only the identity and the
+// ladder's own fields are read.
+func (s Spec) BuildLadder() (Objects, error) {
+	if err := s.Identity.Validate(); err != nil {
+		return Objects{}, err
+	}
+	if len(s.HoldDelays) == 0 {
+		return Objects{}, fmt.Errorf("a hold ladder of topic %q has no delays; list at least one", s.Topic)
+	}
+	if err := s.ValidateLadder(); err != nil {
+		return Objects{}, err
+	}
+	return s.ladder().withExtra(RoleHold, s.Extra[RoleHold])
+}
+
+// BuildDeadLetterQueue computes the dead-letter queue, called DeadLetterQueue
+// or, where that is empty, by the convention.
+func (s Spec) BuildDeadLetterQueue() (Objects, error) {
+	name := s.DeadLetterQueue
+	if name == "" {
+		name = s.DeadLetterQueueName()
+	}
+	return s.buildDeadEnd(RoleDeadLetter, name)
+}
+
+// BuildParkedQueue computes the parked queue, called ParkedQueue or, where that
+// is empty, by the convention.
+func (s Spec) BuildParkedQueue() (Objects, error) {
+	if err := s.Identity.Validate(); err != nil {
+		return Objects{}, err
+	}
+	if !s.Convention.HasParkedQueue() {
+		return Objects{}, fmt.Errorf("a parked queue under the %s convention is refused: its libraries have none; unreadable messages go to the dead-letter queue", s.convention())
+	}
+	name := s.ParkedQueue
+	if name == "" {
+		name = s.ParkedQueueName()
+	}
+	return s.buildDeadEnd(RoleParked, name)
+}
+
+func (s Spec) buildDeadEnd(role Role, name string) (Objects, error) {
+	if err := s.Identity.Validate(); err != nil {
+		return Objects{}, err
+	}
+	if err := s.validateQueueType(); err != nil {
+		return Objects{}, err
+	}
+	if err := s.ValidateDeadEnd(role, name); err != nil {
+		return Objects{}, err
+	}
+	return s.deadEnd(role, name).withExtra(role, s.Extra[role])
+}
+
+// work is the work queue with its dead-letter route and where its messages come from.
+func (s Spec) work() (Objects, error) {
+	scheme := s.Convention.scheme()
+	args := Arguments{ArgQueueType: string(s.queueType())}
+	var out Objects
+	if scheme.deadExchange != nil && s.DeadLetterQueue != "" {
+		exchange := scheme.deadExchange(s.base())
+		args[ArgDeadLetterExchange] = exchange
+		args[ArgDeadLetterKey] = s.DeadLetterQueue
+		if scheme.strict {
+			args[ArgDeadLetterStrategy] = "at-least-once"
+			args[ArgOverflow] = "reject-publish"
+		}
+		out.addExchange(scheme.exchange(exchange))
+	}
+	if limit := s.deliveryLimit(); limit > 0 {
+		args[ArgDeliveryLimit] = int64(limit)
+	}
+	priority := scheme.maxPriority
+	if s.MaxPriority != nil {
+		priority = *s.MaxPriority
+	}
+	if priority > 0 {
+		args[ArgMaxPriority] = int64(priority)
+	}
+	out.Queues = []Queue{{Role: RoleWork, Name: s.WorkQueueName(), Type: s.queueType(), Arguments: args}}
+	if scheme.homeExchange != "" {
+		// Expired messages leave their hold queue through this exchange; the binding is their way home.
+		out.addExchange(scheme.exchange(scheme.homeExchange))
+		out.Bindings = append(out.Bindings, bindQueue(scheme.homeExchange, s.WorkQueueName(), s.WorkQueueName()))
+	}
+	for _, b := range s.Bindings {
+		b.Destination, b.DestinationType = s.WorkQueueName(), "queue"
+		if b.Source == "" {
+			return Objects{}, fmt.Errorf("a binding of topic %q names no exchange: every queue is bound to the default exchange already; leave the binding out", s.Topic)
+		}
+		out.Bindings = append(out.Bindings, b)
+	}
+	return out.withExtra(RoleWork, s.Extra[RoleWork])
+}
+
+// deliveryLimit is the work queue's x-delivery-limit; 0 is none.
+func (s Spec) deliveryLimit() int {
+	switch {
+	case s.DeliveryLimit > 0 || s.queueType() != Quorum || !s.Convention.scheme().strict:
+		return s.DeliveryLimit
+	default:
+		return DefaultDeliveryLimit(s.Retry.MaxRetries)
+	}
+}
+
+func (s Spec) ladder() Objects {
+	scheme := s.Convention.scheme()
+	var out Objects
+	for tier, delay := range s.HoldDelays {
+		for shard := range max(1, s.JitterShards) {
+			name := s.HoldQueueName(tier, delay, shard)
+			ttl := shardTTL(delay, shard, s.JitterShards, s.JitterFactor)
+			args := Arguments{
+				ArgQueueType:          string(scheme.holdType),
+				ArgMessageTTL:         ttl,
+				ArgDeadLetterExchange: scheme.homeExchange,
+				ArgDeadLetterKey:      s.WorkQueueName(),
+			}
+			if scheme.strict {
+				args[ArgDeadLetterStrategy] = "at-least-once"
+				args[ArgOverflow] = "reject-publish"
+			}
+			out.Queues = append(out.Queues, Queue{
+				Role: RoleHold, Name: name, Type: scheme.holdType, Arguments: args,
+				Delay: time.Duration(ttl) * time.Millisecond, Tier: tier, Shard: shard,
+			})
+			if scheme.holdRoutedBy != nil {
+				exchange := scheme.holdRoutedBy(s.base())
+				out.addExchange(scheme.exchange(exchange))
+				out.Bindings = append(out.Bindings, bindQueue(exchange, name, name))
+			}
+		}
+	}
+	if len(out.Queues) > 0 && scheme.homeExchange != "" {
+		out.addExchange(scheme.exchange(scheme.homeExchange))
+	}
+	return out
+}
+
+func (s Spec) deadEnd(role Role, name string) Objects {
+	scheme := s.Convention.scheme()
+	kind := scheme.deadType
+	if kind == "" {
+		kind = s.queueType()
+	}
+	args := Arguments{ArgQueueType: string(kind)}
+	if scheme.strict {
+		args[ArgDeliveryLimit] = int64(deadEndDeliveryLimit)
+	}
+	out := Objects{Queues: []Queue{{Role: role, Name: name, Type: kind, Arguments: args}}}
+	if scheme.deadRoutedBy != nil {
+		exchange := scheme.deadRoutedBy(s.base())
+		out.addExchange(scheme.exchange(exchange))
+		out.Bindings = append(out.Bindings, bindQueue(exchange, name, name))
+	}
+	return out
+}
+
+func (sc scheme) exchange(name string) Exchange {
+	shared := false
+	for _, s := range sc.sharedExchanges {
+		shared = shared || s == name
+	}
+	return Exchange{Name: name, Type: "direct", Shared: shared}
+}
+
+func bindQueue(exchange, queue, key string) Binding {
+	return Binding{Source: exchange, Destination: queue, DestinationType: "queue", RoutingKey: key}
+}
+
+// add appends other's objects; an exchange that is there already is not repeated.
+func (o *Objects) add(other Objects) {
+	for _, e := range other.Exchanges {
+		o.addExchange(e)
+	}
+	o.Queues = append(o.Queues, other.Queues...)
+	o.Bindings = append(o.Bindings, other.Bindings...)
+}
+
+// addExchange leaves the default exchange out: it always exists.
+func (o *Objects) addExchange(e Exchange) {
+	if e.Name == "" {
+		return
+	}
+	for _, have := range o.Exchanges {
+		if have.Name == e.Name {
+			return
+		}
+	}
+	o.Exchanges = append(o.Exchanges, e)
+}
+
+// withExtra adds arguments beyond the contract to the queues of a role.
+func (o Objects) withExtra(role Role, extra Arguments) (Objects, error) {
+	for i, q := range o.Queues {
+		if q.Role != role || len(extra) == 0 {
+			continue
+		}
+		args := q.Arguments.clone()
+		for key, value := range extra {
+			if computed, taken := args[key]; taken {
+				return Objects{}, fmt.Errorf("extra_arguments %q: queue %q has it from the contract, as %s; change what it is computed from, or leave it out",
+					key, q.Name, CanonicalJSON(computed))
+			}
+			args[key] = value
+		}
+		o.Queues[i].Arguments = args
+	}
+	return o, nil
+}
+
+// shardTTL is the delay in milliseconds of one of a tier's shards. Shard 0 has
+// the delay itself; the others spread over ±factor around it.
+func shardTTL(delay time.Duration, shard, shards int, factor float64) int64 {
+	ms := delay.Milliseconds()
+	if shard == 0 || shards < 2 {
+		return ms
+	}
+	multiplier := 1 + factor
+	if shards > 2 {
+		multiplier = 1 + factor*(-1+2*float64(shard-1)/float64(shards-2))
+	}
+	return max(1, int64(math.Floor(float64(ms)*multiplier)))
+}
+
+// ShardOf is the shard a message belongs to: the MD5 of its id as a big-endian
+// integer, modulo the number of shards; 0 without an id.
+func ShardOf(messageID string, shards int) int {
+	if messageID == "" || shards < 2 {
+		return 0
+	}
+	sum := md5.Sum([]byte(messageID)) //nolint:gosec // see the import
+	return int(new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), big.NewInt(int64(shards))).Int64())
+}

@@ -1,0 +1,19 @@
+// Package topology is the contract: from one [Spec] it computes every queue,
+// exchange and binding of a topic's retry topology, with names and arguments,
+// and everything that follows from them: the retry schedule, the manifest, the
+// least-privilege permissions, the comparison with what a broker reports and
+// the picture.
+//
+// The Terraform provider creates what this package computes and the consumer
+// library binds to what it computed, so the two cannot disagree. Nothing
+// outside this package spells a derived queue name or an "x-" argument.
+//
+// The package is pure: no I/O, no clock, no randomness, no broker client.
+// The same input gives the same output on every machine and in every release
+// of one manifest version; testdata/contract pins it.
+//
+// Where to start: [Convention] and its scheme (convention.go) say what the
+// conventions are, [Identity] (names.go) what a queue is called, [Spec]
+// (spec.go) what can be asked for and what is refused, and [Spec.Build]
+// (build.go) which arguments come out.
+package topology

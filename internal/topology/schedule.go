@@ -1,0 +1,107 @@
+package topology
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// MaxAttempts bounds a computed schedule.
+const MaxAttempts = 1000
+
+// Fixed is the schedule of attempts deliveries with the same delay between
+// them: attempts - 1 delays.
+func Fixed(attempts int, delay time.Duration) ([]time.Duration, error) {
+	return Exponential(attempts, delay, delay)
+}
+
+// Exponential is the schedule of attempts deliveries whose delays start at
+// initial and double up to longest: attempts - 1 delays. Five attempts from 1s
+// up to 60s wait 1s, 2s, 4s and 8s.
+func Exponential(attempts int, initial, longest time.Duration) ([]time.Duration, error) {
+	switch {
+	case attempts < 1 || attempts > MaxAttempts:
+		return nil, fmt.Errorf("attempts %d: use 1 (no retry) to %d", attempts, MaxAttempts)
+	case initial <= 0:
+		return nil, fmt.Errorf("initial delay %s: a delay must be positive", FormatDuration(initial))
+	case longest < initial:
+		return nil, fmt.Errorf("longest delay %s is shorter than the initial one, %s; swap them or raise it", FormatDuration(longest), FormatDuration(initial))
+	case longest > MaxDelay:
+		return nil, fmt.Errorf("longest delay %s: RabbitMQ holds at most %s", FormatDuration(longest), FormatDuration(MaxDelay.Truncate(time.Second)))
+	}
+	delays := make([]time.Duration, attempts-1)
+	for i, delay := 0, initial; i < len(delays); i++ {
+		delays[i] = delay
+		delay = min(2*delay, longest)
+	}
+	return delays, nil
+}
+
+// Tiers leaves repeated delays out of an ascending schedule: what a ladder
+// needs, because the last tier repeats by itself.
+func Tiers(schedule []time.Duration) []time.Duration {
+	var tiers []time.Duration
+	for _, delay := range schedule {
+		if len(tiers) == 0 || delay != tiers[len(tiers)-1] {
+			tiers = append(tiers, delay)
+		}
+	}
+	return tiers
+}
+
+// TierFor is the tier (from 0) of a message that was retried retryCount times
+// in a ladder of tiers tiers: the last one repeats. It is 0 where there is no
+// tier or the count is negative.
+func TierFor(retryCount, tiers int) int { return max(0, min(retryCount, tiers-1)) }
+
+// ExplicitTier is the first tier whose delay is not shorter than delay: a delay
+// that was asked for is never released early. ok is false where delay is
+// longer than every tier; then no single tier will do (see [NextHop]).
+func ExplicitTier(delays []time.Duration, delay time.Duration) (tier int, ok bool) {
+	for tier, d := range delays {
+		if d >= delay {
+			return tier, true
+		}
+	}
+	return 0, false
+}
+
+// NextHop is the tier in which a message waits next that still has to wait
+// remaining: the first tier that covers it, else the longest one, after which
+// it hops again.
+func NextHop(delays []time.Duration, remaining time.Duration) int {
+	if tier, ok := ExplicitTier(delays, remaining); ok {
+		return tier
+	}
+	return max(0, len(delays)-1)
+}
+
+// GivesUp reports whether a message of the given age is retried no more: from
+// an age equal to the limit on. A message of unknown age is young, and a limit
+// of 0 is no limit.
+func GivesUp(age time.Duration, known bool, limit time.Duration) bool {
+	return limit > 0 && known && age >= limit
+}
+
+// Jitter varies delay both ways by up to factor: r in [0, 1) picks the place
+// in that range. The result is at least 1 ms.
+func Jitter(delay time.Duration, factor, r float64) time.Duration {
+	jittered := float64(delay) * (1 + factor*(2*r-1))
+	if jittered >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return max(time.Millisecond, time.Duration(jittered))
+}
+
+// RoundUp rounds delay up to a multiple of granularity, never down. A
+// granularity of zero or less leaves it as it is.
+func RoundUp(delay, granularity time.Duration) time.Duration {
+	if granularity <= 0 || delay <= 0 || delay%granularity == 0 {
+		return delay
+	}
+	rounded := delay - delay%granularity
+	if rounded > math.MaxInt64-granularity {
+		return math.MaxInt64
+	}
+	return rounded + granularity
+}
