@@ -1,10 +1,10 @@
 package topology
 
 import (
-	"crypto/md5" //nolint:gosec // the rabbitkit convention spreads messages by it; nothing is protected
 	"fmt"
-	"math"
-	"math/big"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,15 +34,15 @@ type Exchange struct {
 type Binding struct {
 	Source      string
 	Destination string
-	// DestinationType is "queue" or "exchange"; "" is "queue".
+	// DestinationType is [BindingToQueue] or [BindingToExchange]; "" is a queue.
 	DestinationType string
 	RoutingKey      string
 	Arguments       Arguments
 }
 
 // Objects are what must exist on the broker, each kind in creation order.
-// Exchanges are created first, then queues, then bindings; a queue comes after
-// the queues it dead-letters to.
+// Exchanges are created first, then queues, then bindings; the work queue comes
+// last, after everything that its failed and delayed messages go to.
 type Objects struct {
 	Exchanges []Exchange
 	Queues    []Queue
@@ -68,12 +68,8 @@ func (s Spec) Build() (Objects, error) {
 		all.add(s.deadEnd(RoleParked, s.ParkedQueue))
 	}
 	all.add(s.ladder())
-	work, err := s.work()
-	if err != nil {
-		return Objects{}, err
-	}
-	all.add(work)
-	return all, nil
+	all.add(s.work())
+	return s.withExtra(all)
 }
 
 // BuildWorkQueue computes what the topic itself owns: the work queue, the
@@ -82,7 +78,7 @@ func (s Spec) BuildWorkQueue() (Objects, error) {
 	if err := s.Validate(); err != nil {
 		return Objects{}, err
 	}
-	return s.work()
+	return s.withExtra(s.work())
 }
 
 // BuildLadder computes the hold queues of HoldDelays. Only the identity and the
@@ -97,7 +93,7 @@ func (s Spec) BuildLadder() (Objects, error) {
 	if err := s.ValidateLadder(); err != nil {
 		return Objects{}, err
 	}
-	return s.ladder().withExtra(RoleHold, s.Extra[RoleHold])
+	return s.withExtra(s.ladder())
 }
 
 // BuildDeadLetterQueue computes the dead-letter queue, called DeadLetterQueue
@@ -136,11 +132,11 @@ func (s Spec) buildDeadEnd(role Role, name string) (Objects, error) {
 	if err := s.ValidateDeadEnd(role, name); err != nil {
 		return Objects{}, err
 	}
-	return s.deadEnd(role, name).withExtra(role, s.Extra[role])
+	return s.withExtra(s.deadEnd(role, name))
 }
 
 // work is the work queue with its dead-letter route and where its messages come from.
-func (s Spec) work() (Objects, error) {
+func (s Spec) work() Objects {
 	scheme := s.Convention.scheme()
 	args := Arguments{ArgQueueType: string(s.queueType())}
 	var out Objects
@@ -157,6 +153,11 @@ func (s Spec) work() (Objects, error) {
 	if limit := s.deliveryLimit(); limit > 0 {
 		args[ArgDeliveryLimit] = int64(limit)
 	}
+	if s.Retry.strategy() == BrokerDelayed {
+		args[ArgDelayedRetryType] = "all"
+		args[ArgDelayedRetryMin] = s.Retry.DelayMin.Milliseconds()
+		args[ArgDelayedRetryMax] = s.Retry.DelayMax.Milliseconds()
+	}
 	priority := scheme.maxPriority
 	if s.MaxPriority != nil {
 		priority = *s.MaxPriority
@@ -170,14 +171,29 @@ func (s Spec) work() (Objects, error) {
 		out.addExchange(scheme.exchange(scheme.homeExchange))
 		out.Bindings = append(out.Bindings, bindQueue(scheme.homeExchange, s.WorkQueueName(), s.WorkQueueName()))
 	}
-	for _, b := range s.Bindings {
-		b.Destination, b.DestinationType = s.WorkQueueName(), "queue"
-		if b.Source == "" {
-			return Objects{}, fmt.Errorf("a binding of topic %q names no exchange: every queue is bound to the default exchange already; leave the binding out", s.Topic)
+	for _, b := range s.bindings() {
+		if !slices.ContainsFunc(out.Bindings, func(have Binding) bool { return have.Key() == b.Key() }) {
+			out.Bindings = append(out.Bindings, b)
 		}
-		out.Bindings = append(out.Bindings, b)
 	}
-	return out.withExtra(RoleWork, s.Extra[RoleWork])
+	return out
+}
+
+// bindings are the topic's own, complete, in an order that does not depend on
+// the one they were given in.
+func (s Spec) bindings() []Binding {
+	var out []Binding
+	for _, b := range s.Bindings {
+		b.Destination, b.DestinationType = s.WorkQueueName(), BindingToQueue
+		if normal, err := NormaliseArguments(b.Arguments); err == nil && len(normal) > 0 {
+			b.Arguments = normal
+		} else {
+			b.Arguments = nil // refused by Validate, or empty
+		}
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b Binding) int { return strings.Compare(a.Key(), b.Key()) })
+	return slices.CompactFunc(out, func(a, b Binding) bool { return a.Key() == b.Key() })
 }
 
 // deliveryLimit is the work queue's x-delivery-limit; 0 is none.
@@ -196,7 +212,7 @@ func (s Spec) ladder() Objects {
 	for tier, delay := range s.HoldDelays {
 		for shard := range max(1, s.JitterShards) {
 			name := s.HoldQueueName(tier, delay, shard)
-			ttl := shardTTL(delay, shard, s.JitterShards, s.JitterFactor)
+			ttl := s.shardTTL(tier, shard)
 			args := Arguments{
 				ArgQueueType:          string(scheme.holdType),
 				ArgMessageTTL:         ttl,
@@ -244,15 +260,11 @@ func (s Spec) deadEnd(role Role, name string) Objects {
 }
 
 func (sc scheme) exchange(name string) Exchange {
-	shared := false
-	for _, s := range sc.sharedExchanges {
-		shared = shared || s == name
-	}
-	return Exchange{Name: name, Type: "direct", Shared: shared}
+	return Exchange{Name: name, Type: "direct", Shared: slices.Contains(sc.sharedExchanges, name)}
 }
 
 func bindQueue(exchange, queue, key string) Binding {
-	return Binding{Source: exchange, Destination: queue, DestinationType: "queue", RoutingKey: key}
+	return Binding{Source: exchange, Destination: queue, DestinationType: BindingToQueue, RoutingKey: key}
 }
 
 // add appends other's objects; an exchange that is there already is not repeated.
@@ -277,45 +289,22 @@ func (o *Objects) addExchange(e Exchange) {
 	o.Exchanges = append(o.Exchanges, e)
 }
 
-// withExtra adds arguments beyond the contract to the queues of a role.
-func (o Objects) withExtra(role Role, extra Arguments) (Objects, error) {
+// withExtra adds the arguments beyond the contract to the queues they are for.
+func (s Spec) withExtra(o Objects) (Objects, error) {
 	for i, q := range o.Queues {
-		if q.Role != role || len(extra) == 0 {
-			continue
+		extra, err := s.extra(q.Role)
+		if err != nil {
+			return Objects{}, err
 		}
 		args := q.Arguments.clone()
-		for key, value := range extra {
+		for _, key := range slices.Sorted(maps.Keys(extra)) {
 			if computed, taken := args[key]; taken {
 				return Objects{}, fmt.Errorf("extra_arguments %q: queue %q has it from the contract, as %s; change what it is computed from, or leave it out",
 					key, q.Name, CanonicalJSON(computed))
 			}
-			args[key] = value
+			args[key] = extra[key]
 		}
 		o.Queues[i].Arguments = args
 	}
 	return o, nil
-}
-
-// shardTTL is the delay in milliseconds of one of a tier's shards. Shard 0 has
-// the delay itself; the others spread over ±factor around it.
-func shardTTL(delay time.Duration, shard, shards int, factor float64) int64 {
-	ms := delay.Milliseconds()
-	if shard == 0 || shards < 2 {
-		return ms
-	}
-	multiplier := 1 + factor
-	if shards > 2 {
-		multiplier = 1 + factor*(-1+2*float64(shard-1)/float64(shards-2))
-	}
-	return max(1, int64(math.Floor(float64(ms)*multiplier)))
-}
-
-// ShardOf is the shard a message belongs to: the MD5 of its id as a big-endian
-// integer, modulo the number of shards; 0 without an id.
-func ShardOf(messageID string, shards int) int {
-	if messageID == "" || shards < 2 {
-		return 0
-	}
-	sum := md5.Sum([]byte(messageID)) //nolint:gosec // see the import
-	return int(new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), big.NewInt(int64(shards))).Int64())
 }

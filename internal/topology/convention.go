@@ -114,7 +114,7 @@ type scheme struct {
 	maxPriority int
 
 	headers Headers
-	// reserved matches names that another topic's derived names could take.
+	// reserved matches names that another topic's derived names could take; its first group is the ending.
 	reserved *regexp.Regexp
 }
 
@@ -225,8 +225,8 @@ var schemes = map[Convention]scheme{
 	},
 }
 
-// scheme returns the convention's scheme; an unknown convention is a
-// programming error, refused by [Identity.Validate] before it gets here.
+// scheme returns the convention's scheme. That of an unknown convention, which
+// [Identity.Validate] refuses, has nothing.
 func (c Convention) scheme() scheme {
 	if c == "" {
 		c = Redeliver
@@ -240,8 +240,26 @@ func (c Convention) Headers() Headers { return c.scheme().headers }
 // HasParkedQueue reports whether the convention has a parked queue.
 func (c Convention) HasParkedQueue() bool { return c.scheme().parked != nil }
 
+// HasConsumerGroups reports whether derived names may carry a consumer group.
+func (c Convention) HasConsumerGroups() bool { return c.scheme().groups }
+
 // QueueTypes returns the work queue's possible types, the default first.
 func (c Convention) QueueTypes() []QueueType { return c.scheme().workTypes }
+
+// derivedFrom splits a name that looks like one the convention derives from a
+// topic into that topic (with its consumer group) and the ending; both are
+// empty where it does not.
+func (c Convention) derivedFrom(name string) (base, ending string) {
+	reserved := c.scheme().reserved
+	if reserved == nil {
+		return "", ""
+	}
+	match := reserved.FindStringSubmatchIndex(name)
+	if match == nil {
+		return "", ""
+	}
+	return name[:match[2]], name[match[2]:]
+}
 
 // quotedList writes values as "a", "b", "c".
 func quotedList[T ~string](values []T) string {

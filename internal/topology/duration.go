@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -78,8 +79,8 @@ func ParseDuration(s string) (time.Duration, error) {
 // a millisecond are dropped, and a negative duration has a leading "-", which
 // [ParseDuration] refuses.
 func FormatDuration(d time.Duration) string {
-	if d < 0 {
-		return "-" + FormatDuration(-d)
+	if d <= -time.Millisecond {
+		return "-" + FormatDuration(-max(d, -math.MaxInt64)) // the least duration has no positive counterpart
 	}
 	var b strings.Builder
 	for _, u := range durationUnits {

@@ -5,11 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 )
+
+//go:generate go run ./manifestschema/generate -out ../../schemas/manifest.v1.json
 
 // ManifestVersion is the version of the manifest that this package writes, and
 // the newest it reads.
@@ -38,7 +37,8 @@ type Manifest struct {
 	WorkQueue ManifestQueue `json:"work_queue"`
 	// HoldQueues are the ladder, shortest delay first; empty where no ladder was handed over.
 	HoldQueues []ManifestHoldQueue `json:"hold_queues"`
-	// RetryExchange is the exchange that hold queues are published to through; empty is the default exchange.
+	// RetryExchange is the exchange that hold queues are published to through; empty is the default exchange, and where
+	// there are no hold queues.
 	RetryExchange string `json:"retry_exchange"`
 	// DeadLetter is where messages go that failed for good; null where they are discarded.
 	DeadLetter *ManifestTarget `json:"dead_letter"`
@@ -47,7 +47,8 @@ type Manifest struct {
 	// Retry is the retry policy.
 	Retry ManifestRetry `json:"retry"`
 	// Final says how a message that failed for good leaves the work queue: "broker" (rejected, and the queue's own
-	// dead-letter exchange carries it) or "publish" (published to the dead-letter target, then acknowledged).
+	// dead-letter exchange carries it, or nothing does where there is none) or "publish" (published to the dead-letter
+	// target, then acknowledged).
 	Final FinalMode `json:"final"`
 	// Park says how Park is carried out: "reject" (as a failed message) or "publish" (to the parked target).
 	Park ParkMode `json:"park"`
@@ -71,8 +72,11 @@ const (
 
 // ManifestQueue is a queue with its arguments.
 type ManifestQueue struct {
-	Name      string    `json:"name"`
-	Type      QueueType `json:"type"`
+	// Name is the queue's name.
+	Name string `json:"name"`
+	// Type is the queue's type.
+	Type QueueType `json:"type"`
+	// Arguments are all of the queue's arguments, x-queue-type included.
 	Arguments Arguments `json:"arguments"`
 }
 
@@ -96,10 +100,16 @@ type ManifestTarget struct {
 
 // ManifestRetry is the retry policy.
 type ManifestRetry struct {
-	Strategy   Strategy `json:"strategy"`
-	MaxRetries int      `json:"max_retries"`
-	// Delays are the tiers, shortest first.
+	// Strategy says where the delay of a retry is waited.
+	Strategy Strategy `json:"strategy"`
+	// MaxRetries is the number of Retry outcomes that are honoured; 0 is none.
+	MaxRetries int `json:"max_retries"`
+	// Delays are the tiers, shortest first; the last one repeats. Empty under the broker_delayed strategy.
 	Delays []Duration `json:"delays"`
+	// DelayMin and DelayMax are the waits of the broker_delayed strategy: min(delay_min * retries, delay_max). Absent
+	// under the others.
+	DelayMin Duration `json:"delay_min,omitempty"`
+	DelayMax Duration `json:"delay_max,omitempty"`
 	// HoldFrom is the shortest delay that the hybrid strategy waits in a hold queue; absent under the others.
 	HoldFrom Duration `json:"hold_from,omitempty"`
 	// GiveUpAfter is the age at which a message is retried no more; absent is never.
@@ -112,9 +122,12 @@ type ManifestRetry struct {
 
 // ManifestBinding is where some of the topic's messages come from.
 type ManifestBinding struct {
-	Exchange   string    `json:"exchange"`
-	RoutingKey string    `json:"routing_key"`
-	Arguments  Arguments `json:"arguments,omitempty"`
+	// Exchange is the exchange that the work queue is bound to.
+	Exchange string `json:"exchange"`
+	// RoutingKey is the binding's key or pattern; it may be empty.
+	RoutingKey string `json:"routing_key"`
+	// Arguments are the binding's arguments, such as what a headers exchange matches; absent where there are none.
+	Arguments Arguments `json:"arguments,omitempty"`
 }
 
 // Manifest computes the topic's manifest. It refuses what [Spec.Validate] refuses.
@@ -129,24 +142,22 @@ func (s Spec) Manifest() (Manifest, error) {
 		Convention: s.convention(), ConsumerGroup: s.ConsumerGroup,
 		HoldQueues: []ManifestHoldQueue{}, Bindings: []ManifestBinding{},
 		Retry: ManifestRetry{
-			Strategy: s.Retry.strategy(), MaxRetries: s.Retry.MaxRetries, Delays: make([]Duration, len(s.Retry.Delays)),
+			Strategy: s.Retry.strategy(), MaxRetries: s.Retry.MaxRetries, Delays: []Duration{},
+			DelayMin: Duration(s.Retry.DelayMin), DelayMax: Duration(s.Retry.DelayMax),
 			GiveUpAfter: Duration(s.Retry.GiveUpAfter), Jitter: s.Retry.Jitter, ConsumerTimeout: Duration(s.ConsumerTimeout()),
 		},
-		Final: FinalBroker, Park: s.Park, Headers: scheme.headers,
-	}
-	if m.Park == "" {
-		m.Park = ParkReject
+		Final: FinalBroker, Park: s.parkMode(), Headers: scheme.headers,
 	}
 	if m.Retry.Strategy == Hybrid {
 		m.Retry.HoldFrom = Duration(s.Retry.holdFrom())
 	}
-	for i, delay := range s.Retry.Delays {
-		m.Retry.Delays[i] = Duration(delay)
+	for _, delay := range s.delays() {
+		m.Retry.Delays = append(m.Retry.Delays, Duration(delay))
 	}
-	if scheme.holdRoutedBy != nil {
+	if scheme.holdRoutedBy != nil && len(s.HoldDelays) > 0 {
 		m.RetryExchange = scheme.holdRoutedBy(s.base())
 	}
-	if scheme.deadExchange == nil && s.DeadLetterQueue != "" {
+	if s.DeadLetterQueue != "" && (scheme.deadExchange == nil || m.Retry.Strategy == Republish) {
 		m.Final = FinalPublish
 	}
 	deadExchange := ""
@@ -167,11 +178,23 @@ func (s Spec) Manifest() (Manifest, error) {
 			m.Parked = target
 		}
 	}
-	for _, b := range s.Bindings {
+	for _, b := range s.bindings() {
 		m.Bindings = append(m.Bindings, ManifestBinding{Exchange: b.Source, RoutingKey: b.RoutingKey, Arguments: b.Arguments})
 	}
 	m.Fingerprint = m.fingerprint()
 	return m, nil
+}
+
+// parkMode says how Park is carried out. Republishing consumers write to the
+// topic's queues anyway, so they park wherever there is a parked queue.
+func (s Spec) parkMode() ParkMode {
+	if s.Retry.strategy() == Republish && s.ParkedQueue != "" {
+		return ParkPublish
+	}
+	if s.Park == "" {
+		return ParkReject
+	}
+	return s.Park
 }
 
 // Encode writes the manifest as indented JSON that is the same, byte for byte,
@@ -181,83 +204,40 @@ func (m Manifest) Encode() []byte {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(m); err != nil {
+	if err := enc.Encode(m.withoutNil()); err != nil {
 		panic(fmt.Sprintf("topology: a manifest always encodes: %v", err)) // arguments are normalised JSON values
 	}
 	return b.Bytes()
 }
 
-// fingerprint digests every name, type and argument.
+// withoutNil writes lists that are nil as empty ones, as the manifest's schema has them.
+func (m Manifest) withoutNil() Manifest {
+	m.HoldQueues = append([]ManifestHoldQueue{}, m.HoldQueues...)
+	m.Bindings = append([]ManifestBinding{}, m.Bindings...)
+	m.Retry.Delays = append([]Duration{}, m.Retry.Delays...)
+	return m
+}
+
+// fingerprint digests every name, type and argument: the topology and not the
+// policy. Its fields are listed here, so that a field that is added to the
+// manifest does not change the fingerprints of those already written.
 func (m Manifest) fingerprint() string {
-	m.Fingerprint = ""
-	m.Retry = ManifestRetry{} // policy, not topology
-	m.Park, m.Final, m.Headers = "", "", Headers{}
-	sum := sha256.Sum256([]byte(CanonicalJSON(m)))
+	m = m.withoutNil()
+	sum := sha256.Sum256([]byte(CanonicalJSON(struct {
+		Broker        string              `json:"broker"`
+		VHost         string              `json:"vhost"`
+		Topic         string              `json:"topic"`
+		Convention    Convention          `json:"convention"`
+		ConsumerGroup string              `json:"consumer_group"`
+		WorkQueue     ManifestQueue       `json:"work_queue"`
+		HoldQueues    []ManifestHoldQueue `json:"hold_queues"`
+		RetryExchange string              `json:"retry_exchange"`
+		DeadLetter    *ManifestTarget     `json:"dead_letter"`
+		Parked        *ManifestTarget     `json:"parked"`
+		Bindings      []ManifestBinding   `json:"bindings"`
+	}{
+		m.Broker, m.VHost, m.Topic, m.Convention, m.ConsumerGroup, m.WorkQueue,
+		m.HoldQueues, m.RetryExchange, m.DeadLetter, m.Parked, m.Bindings,
+	})))
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// DecodeManifest reads a manifest. A manifest of a newer version, an unknown
-// field and anything that no topic resource would have written are refused.
-func DecodeManifest(text []byte) (Manifest, error) {
-	if len(bytes.TrimSpace(text)) == 0 {
-		return Manifest{}, errors.New("manifest: it is empty; write the topic resource's manifest attribute to it")
-	}
-	var head struct {
-		Version *int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return Manifest{}, fmt.Errorf("manifest: it is not a manifest in JSON: %w", err)
-	}
-	switch {
-	case head.Version == nil || *head.Version < 1:
-		return Manifest{}, errors.New("manifest: it has no version; is it the manifest attribute of a topic resource?")
-	case *head.Version > ManifestVersion:
-		return Manifest{}, fmt.Errorf("manifest: it has version %d and this library reads up to %d; upgrade the library, or pin the provider to the release that wrote version %d",
-			*head.Version, ManifestVersion, ManifestVersion)
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	var m Manifest
-	if err := dec.Decode(&m); err != nil {
-		if field, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-			return Manifest{}, fmt.Errorf("manifest: field %s is unknown in version %d; was it edited by hand, or written by a newer provider?", field, *head.Version)
-		}
-		return Manifest{}, fmt.Errorf("manifest: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Manifest{}, errors.New("manifest: there is more text after its end")
-	}
-	if err := m.validate(); err != nil {
-		return Manifest{}, err
-	}
-	return m, nil
-}
-
-// validate refuses a manifest that a consumer could not act on.
-func (m Manifest) validate() error {
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("manifest of topic %q: "+format, append([]any{m.Topic}, args...)...)
-	}
-	if m.Broker != BrokerRabbitMQ {
-		return fail("broker %q is not known: use %q", m.Broker, BrokerRabbitMQ)
-	}
-	if _, err := ParseConvention(string(m.Convention)); err != nil || m.Convention == "" {
-		return fail("convention %q is not known", m.Convention)
-	}
-	if m.WorkQueue.Name == "" {
-		return fail("it names no work queue")
-	}
-	if m.Fingerprint != m.fingerprint() {
-		return fail("its fingerprint does not match its content: it was edited after the provider wrote it; take the topic resource's manifest attribute as it is")
-	}
-	if m.Retry.MaxRetries < 0 || m.Retry.MaxRetries > 0 && len(m.Retry.Delays) == 0 {
-		return fail("retry: %d retries with %d delays is no policy", m.Retry.MaxRetries, len(m.Retry.Delays))
-	}
-	if m.Park == ParkPublish && m.Parked == nil {
-		return fail("park = %q without a parked queue", m.Park)
-	}
-	if m.Final == FinalPublish && m.DeadLetter == nil {
-		return fail("final = %q without a dead-letter queue", m.Final)
-	}
-	return nil
 }

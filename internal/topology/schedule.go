@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -12,22 +13,24 @@ const MaxAttempts = 1000
 // Fixed is the schedule of attempts deliveries with the same delay between
 // them: attempts - 1 delays.
 func Fixed(attempts int, delay time.Duration) ([]time.Duration, error) {
-	return Exponential(attempts, delay, delay)
+	if err := validateSchedule(attempts, "delay", delay); err != nil {
+		return nil, err
+	}
+	return slices.Repeat([]time.Duration{delay}, attempts-1), nil
 }
 
 // Exponential is the schedule of attempts deliveries whose delays start at
 // initial and double up to longest: attempts - 1 delays. Five attempts from 1s
 // up to 60s wait 1s, 2s, 4s and 8s.
 func Exponential(attempts int, initial, longest time.Duration) ([]time.Duration, error) {
-	switch {
-	case attempts < 1 || attempts > MaxAttempts:
-		return nil, fmt.Errorf("attempts %d: use 1 (no retry) to %d", attempts, MaxAttempts)
-	case initial <= 0:
-		return nil, fmt.Errorf("initial delay %s: a delay must be positive", FormatDuration(initial))
-	case longest < initial:
+	if err := validateSchedule(attempts, "initial delay", initial); err != nil {
+		return nil, err
+	}
+	if longest < initial {
 		return nil, fmt.Errorf("longest delay %s is shorter than the initial one, %s; swap them or raise it", FormatDuration(longest), FormatDuration(initial))
-	case longest > MaxDelay:
-		return nil, fmt.Errorf("longest delay %s: RabbitMQ holds at most %s", FormatDuration(longest), FormatDuration(MaxDelay.Truncate(time.Second)))
+	}
+	if err := validateSchedule(attempts, "longest delay", longest); err != nil {
+		return nil, err
 	}
 	delays := make([]time.Duration, attempts-1)
 	for i, delay := 0, initial; i < len(delays); i++ {
@@ -35,6 +38,20 @@ func Exponential(attempts int, initial, longest time.Duration) ([]time.Duration,
 		delay = min(2*delay, longest)
 	}
 	return delays, nil
+}
+
+func validateSchedule(attempts int, kind string, delay time.Duration) error {
+	switch {
+	case attempts < 1 || attempts > MaxAttempts:
+		return fmt.Errorf("attempts %d: use 1 (no retry) to %d", attempts, MaxAttempts)
+	case delay <= 0:
+		return fmt.Errorf("%s %s: a delay must be positive; use 1ms or more", kind, FormatDuration(delay))
+	case delay%time.Millisecond != 0:
+		return fmt.Errorf("%s %s: RabbitMQ counts in whole milliseconds; use %s", kind, delay, FormatDuration(RoundUp(delay, time.Millisecond)))
+	case delay > MaxDelay:
+		return fmt.Errorf("%s %s: delays are at most %s; shorten it", kind, FormatDuration(delay), FormatDuration(MaxDelay.Truncate(time.Second)))
+	}
+	return nil
 }
 
 // Tiers leaves repeated delays out of an ascending schedule: what a ladder
@@ -51,7 +68,8 @@ func Tiers(schedule []time.Duration) []time.Duration {
 
 // TierFor is the tier (from 0) of a message that was retried retryCount times
 // in a ladder of tiers tiers: the last one repeats. It is 0 where there is no
-// tier or the count is negative.
+// tier or the count is negative. In a ladder with one hold queue per attempt the
+// same rule picks the attempt's own.
 func TierFor(retryCount, tiers int) int { return max(0, min(retryCount, tiers-1)) }
 
 // ExplicitTier is the first tier whose delay is not shorter than delay: a delay
@@ -94,7 +112,8 @@ func Jitter(delay time.Duration, factor, r float64) time.Duration {
 }
 
 // RoundUp rounds delay up to a multiple of granularity, never down. A
-// granularity of zero or less leaves it as it is.
+// granularity of zero or less leaves it as it is, and what cannot be
+// represented becomes the longest duration there is.
 func RoundUp(delay, granularity time.Duration) time.Duration {
 	if granularity <= 0 || delay <= 0 || delay%granularity == 0 {
 		return delay

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // The arguments of the contract, by AMQP name.
@@ -19,6 +23,9 @@ const (
 	ArgDeliveryLimit      = "x-delivery-limit"
 	ArgMaxPriority        = "x-max-priority"
 	ArgConsumerTimeout    = "x-consumer-timeout"
+	ArgDelayedRetryType   = "x-delayed-retry-type"
+	ArgDelayedRetryMin    = "x-delayed-retry-min"
+	ArgDelayedRetryMax    = "x-delayed-retry-max"
 )
 
 // Arguments are the arguments of a queue, exchange or binding. A value is one
@@ -30,10 +37,14 @@ type Arguments map[string]any
 // NormaliseArguments returns a copy of args in the types of [Arguments]:
 // integers of every width become int64, json.Number becomes int64 or float64,
 // a float64 without a fraction becomes int64 (JSON does not tell them apart).
-// Other types are refused by key.
+// Other types, integers beyond 64 bits and text that is not UTF-8 (which the
+// management API cannot carry) are refused by key.
 func NormaliseArguments(args map[string]any) (Arguments, error) {
 	out := make(Arguments, len(args))
 	for key, value := range args {
+		if !utf8.ValidString(key) {
+			return nil, fmt.Errorf("argument %q: its name is not valid UTF-8", key)
+		}
 		v, err := normalise(value)
 		if err != nil {
 			return nil, fmt.Errorf("argument %q: %w", key, err)
@@ -45,7 +56,12 @@ func NormaliseArguments(args map[string]any) (Arguments, error) {
 
 func normalise(value any) (any, error) {
 	switch v := value.(type) {
-	case nil, bool, string, int64:
+	case nil, bool, int64:
+		return v, nil
+	case string:
+		if !utf8.ValidString(v) {
+			return nil, fmt.Errorf("%q is not valid UTF-8", v)
+		}
 		return v, nil
 	case int:
 		return int64(v), nil
@@ -61,23 +77,34 @@ func normalise(value any) (any, error) {
 		return int64(v), nil
 	case uint32:
 		return int64(v), nil
+	case uint:
+		return normalise(uint64(v))
+	case uint64:
+		if v > math.MaxInt64 {
+			return nil, outOfRange(strconv.FormatUint(v, 10))
+		}
+		return int64(v), nil
 	case float32:
 		return normalise(float64(v))
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("%v is not a number RabbitMQ can hold", v)
 		}
-		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
+		if isInt64(v) {
 			return int64(v), nil
 		}
 		return v, nil
 	case json.Number:
-		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+		if !strings.ContainsAny(v.String(), ".eE") {
+			n, err := strconv.ParseInt(v.String(), 10, 64)
+			if err != nil {
+				return nil, outOfRange(v.String())
+			}
 			return n, nil
 		}
 		f, err := v.Float64()
 		if err != nil {
-			return nil, fmt.Errorf("%s is out of range: RabbitMQ holds 64-bit integers and floats", v)
+			return nil, outOfRange(v.String())
 		}
 		return normalise(f)
 	case []any:
@@ -92,6 +119,9 @@ func normalise(value any) (any, error) {
 	case map[string]any:
 		m := make(map[string]any, len(v))
 		for key := range v {
+			if !utf8.ValidString(key) {
+				return nil, fmt.Errorf("key %q is not valid UTF-8", key)
+			}
 			var err error
 			if m[key], err = normalise(v[key]); err != nil {
 				return nil, fmt.Errorf("key %q: %w", key, err)
@@ -105,19 +135,64 @@ func normalise(value any) (any, error) {
 	}
 }
 
+func outOfRange(number string) error {
+	return fmt.Errorf("%s is out of range: RabbitMQ holds 64-bit integers and floats", number)
+}
+
+// isInt64 reports whether f is a whole number that an int64 can hold.
+func isInt64(f float64) bool { return f == math.Trunc(f) && f >= -1<<63 && f < 1<<63 }
+
 // CanonicalJSON writes a value of [Arguments] as JSON in one form: keys
 // sorted, no spaces, nothing escaped that need not be. Two values are the same
 // AMQP value exactly when this text is the same: the number 5000 is 5000, the
-// string is "5000".
-func CanonicalJSON(value any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+// string is "5000", and a whole number too large for 64 bits has an exponent,
+// because it can only be a float.
+func CanonicalJSON(value any) string { return string(appendCanonical(nil, value)) }
+
+func appendCanonical(b []byte, value any) []byte {
+	switch v := value.(type) {
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		if v == math.Trunc(v) && !isInt64(v) && !math.IsInf(v, 0) {
+			return strconv.AppendFloat(b, v, 'e', -1, 64)
+		}
+		return appendJSON(b, v)
+	case []any:
+		b = append(b, '[')
+		for i, element := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendCanonical(b, element)
+		}
+		return append(b, ']')
+	case Arguments:
+		return appendCanonical(b, map[string]any(v))
+	case map[string]any:
+		b = append(b, '{')
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSON(b, key), ':')
+			b = appendCanonical(b, v[key])
+		}
+		return append(b, '}')
+	default:
+		return appendJSON(b, v)
+	}
+}
+
+func appendJSON(b []byte, value any) []byte {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
 		// Only reachable with a value that is no AMQP value, which NormaliseArguments refuses.
-		return fmt.Sprintf("%q", fmt.Sprint(value))
+		return strconv.AppendQuote(b, fmt.Sprint(value))
 	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
 // Canonical returns every argument in the form of [CanonicalJSON], by key.
@@ -133,16 +208,18 @@ func (a Arguments) Canonical() map[string]string {
 func ParseCanonical(args map[string]string) (Arguments, error) {
 	raw := make(map[string]any, len(args))
 	for key, text := range args {
-		dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-		dec.UseNumber()
-		var value any
-		if err := dec.Decode(&value); err != nil {
+		value, err := decodeStrict([]byte(text))
+		if err != nil {
 			return nil, fmt.Errorf("argument %q: %q is not JSON: %w", key, text, err)
 		}
 		raw[key] = value
 	}
 	return NormaliseArguments(raw)
 }
+
+// MarshalJSON implements json.Marshaler: the form of [CanonicalJSON]. No
+// arguments are an empty object, whether the map is nil or not.
+func (a Arguments) MarshalJSON() ([]byte, error) { return appendCanonical(nil, a), nil }
 
 // UnmarshalJSON implements json.Unmarshaler and keeps integers exact.
 func (a *Arguments) UnmarshalJSON(text []byte) error {
@@ -162,8 +239,6 @@ func (a *Arguments) UnmarshalJSON(text []byte) error {
 
 func (a Arguments) clone() Arguments {
 	out := make(Arguments, len(a))
-	for key, value := range a {
-		out[key] = value
-	}
+	maps.Copy(out, a)
 	return out
 }

@@ -1,0 +1,36 @@
+// Package consumer is the engine behind the public packages redeliver/rabbitmq
+// and its siblings: it takes deliveries from a transport, hands them to a
+// handler and settles them as the topic's manifest says.
+//
+// What happens to a message whose handler said Retry is decided by one pure
+// function, [Policy.Decide] (decide.go). Everything else carries that out:
+//
+//	transport.go   what the engine needs from a broker; rabbitmq/ implements it
+//	policy.go      the manifest and the configuration, as the decision needs them
+//	decide.go      outcome -> action
+//	engine.go      the Consumer: bind, run, close
+//	serve.go       sessions: receive, lose, reconnect
+//	work.go        workers: call the handler, carry out the action
+//	hold.go        waiting deliveries: one goroutine and one timer for all
+//	drain.go       shutdown under one deadline
+//
+// # Ownership
+//
+// A delivery is a [task], and a task is in exactly one place at a time: in the
+// ready queue, with a worker, among the held, or with the publisher while its
+// copy is being confirmed. Whoever takes it out of its place owns it, and only
+// the owner settles it. That is why nothing is settled twice and nothing is
+// handed to two handlers at once.
+//
+// A task knows its session. When a session ends, its tasks are taken out of the
+// ready queue and from among the held and forgotten, since the broker has taken
+// them back; those with a worker are forgotten when the handler returns, and
+// that outcome is counted as dropped. A settlement can reach no other channel
+// than the one its delivery came from, because the session is the channel.
+//
+// # What this package must not do
+//
+// It does not know a broker's protocol, and it neither spells nor computes a
+// queue's name or an argument: the manifest says them. It imports no broker
+// client, no management client and nothing of Terraform.
+package consumer

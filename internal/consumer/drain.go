@@ -1,0 +1,168 @@
+package consumer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// closeReserve is the part of the drain timeout that is kept for closing the
+// connections, at most closeReserveMax.
+const (
+	closeReserve    = 10 // a tenth
+	closeReserveMax = time.Second
+)
+
+// drain shuts down, and is done when Config.DrainTimeout has passed whatever
+// handlers do. The order matters: a consumer that gives messages back before it
+// has told the broker to send no more gets them again at once, and on a quorum
+// queue drives them over the delivery limit.
+//
+//  1. No worker starts another message; nothing is held any more.
+//  2. basic.cancel, and whatever was on its way is received.
+//  3. What was not started, and what was held, is given back.
+//  4. Handlers and confirms are waited for. What they settle now is settled;
+//     what they would hold is given back.
+//  5. What is left is named, and the connections are closed.
+func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}) error {
+	begun := time.Now()
+	timeout := c.cfg.DrainTimeout
+	deadline := begun.Add(timeout)
+	reserve := min(timeout/closeReserve, closeReserveMax)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline.Add(-reserve))
+	defer cancel()
+	closeCtx, cancelClose := context.WithDeadline(context.Background(), deadline)
+	defer cancelClose()
+	hurry := time.AfterFunc(timeout*3/4, func() { c.cancelHandlers(redeliver.ErrDraining) })
+	defer hurry.Stop()
+
+	c.log.Info("shutting down", "timeout", timeout, "running", c.counters.running.Load(), "held", c.holds.len())
+	c.ready.stop()
+	c.holds.close()
+	close(c.draining)
+	close(stopHolds)
+
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		if s := c.current; s != nil {
+			if s.Stop(ctx) == nil {
+				await(ctx, s.received)
+			}
+			await(ctx, holdsStopped)
+			c.giveBackAll(s)
+		}
+		c.workers.Wait()
+		c.publishing.Wait()
+		if s := c.current; s != nil {
+			c.giveBackAll(s) // a wait that ended in between made its task ready
+		}
+	}()
+	await(ctx, finished) // at the deadline this leaves behind whatever hangs; closing the session ends it
+
+	stranded := append(c.unconfirmed.list(), strandedIn(c.slots)...)
+	slices.SortFunc(stranded, func(a, b redeliver.Stranded) int { return cmp.Compare(a.DeliveryTag, b.DeliveryTag) })
+	if s := c.current; s != nil {
+		s.end() // what handlers still return is dropped
+		if err := s.Close(closeCtx); err != nil {
+			c.log.Debug("closing the session", "error", err)
+		}
+	}
+	if c.publisher != nil {
+		if err := c.publisher.Close(closeCtx); err != nil {
+			c.log.Debug("closing the publisher", "error", err)
+		}
+	}
+	retired := make(chan struct{})
+	go func() {
+		defer close(retired)
+		c.retired.Wait()
+	}()
+	await(closeCtx, retired)
+	c.cancelHandlers(redeliver.ErrDraining)
+	if len(stranded) > 0 {
+		err := &redeliver.DrainError{Topic: c.manifest.Topic, Timeout: timeout, Stranded: stranded}
+		c.log.Error("shut down with messages left behind", "stranded", len(stranded), "error", err)
+		return err
+	}
+	c.log.Info("shut down", "took", time.Since(begun))
+	return nil
+}
+
+// giveBackAll gives back what is ready and what is held.
+func (c *Consumer) giveBackAll(s *session) {
+	for _, t := range append(c.ready.take(s), c.holds.take(s)...) {
+		c.giveBack(t)
+	}
+}
+
+func await(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+func (s *slot) set(t *task, now time.Time) {
+	s.mu.Lock()
+	s.busy, s.with = true, stranded(t, "handler", now)
+	s.mu.Unlock()
+}
+
+func (s *slot) clear() {
+	s.mu.Lock()
+	s.busy = false
+	s.mu.Unlock()
+}
+
+func stranded(t *task, state string, since time.Time) redeliver.Stranded {
+	return redeliver.Stranded{MessageID: t.Message.ID, DeliveryTag: t.Tag, RetryCount: t.retryCount, State: state, Since: since}
+}
+
+func strandedIn(slots []slot) []redeliver.Stranded {
+	var list []redeliver.Stranded
+	for i := range slots {
+		s := &slots[i]
+		s.mu.Lock()
+		if s.busy {
+			list = append(list, s.with)
+		}
+		s.mu.Unlock()
+	}
+	return list
+}
+
+// strandedSet names tasks that nobody but their owner may look into.
+type strandedSet struct {
+	mu  sync.Mutex
+	set map[*task]redeliver.Stranded
+}
+
+func (s *strandedSet) add(t *task, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set == nil {
+		s.set = make(map[*task]redeliver.Stranded)
+	}
+	s.set[t] = stranded(t, "confirm", now)
+}
+
+func (s *strandedSet) remove(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.set, t)
+}
+
+func (s *strandedSet) list() []redeliver.Stranded {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]redeliver.Stranded, 0, len(s.set))
+	for _, x := range s.set {
+		list = append(list, x)
+	}
+	return list
+}

@@ -1,0 +1,257 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// Options are what a consumer is made of.
+type Options struct {
+	// Manifest is the topic's manifest.
+	Manifest redeliver.Manifest
+	// Handler handles the messages.
+	Handler redeliver.Handler
+	// Config says how; it is validated and filled in.
+	Config redeliver.Config
+	// Connect makes the transport, and a publisher where targets is not empty.
+	Connect func(m topology.Manifest, targets []*topology.ManifestTarget) (Transport, Publisher, error)
+	// Clock is nil for the machine's.
+	Clock Clock
+	// Random returns numbers in [0, 1) for jitter. Nil is math/rand.
+	Random func() float64
+}
+
+// Consumer consumes one topic. Make one with [New], then [Consumer.Bind], then
+// [Consumer.Run]; [Consumer.Close] ends it at any time.
+type Consumer struct {
+	manifest  topology.Manifest
+	policy    Policy
+	cfg       redeliver.Config
+	handler   redeliver.Handler
+	transport Transport
+	publisher Publisher // nil where the manifest publishes nothing
+	clock     Clock
+	random    func() float64
+	log       *slog.Logger
+	timedOut  *redeliver.TimeoutError
+
+	counters counters
+	ready    *readyQueue
+	holds    *holds
+
+	workers sync.WaitGroup
+	slots   []slot
+	// publishing counts the copies that wait for their confirm; unconfirmed names them.
+	publishing  sync.WaitGroup
+	unconfirmed strandedSet
+
+	// handlerCtx is what handlers get; its values are those of Run's context.
+	handlerCtx     context.Context
+	cancelHandlers context.CancelCauseFunc
+
+	// current is the session that is served, nil while there is none; sessions counts them. Only Bind and then the
+	// goroutine of Run (or of a Close without Run) touch them.
+	current  *session
+	sessions int
+	retired  sync.WaitGroup // sessions that are being closed
+
+	closing  chan struct{} // Close was called
+	draining chan struct{} // a shutdown has begun
+
+	mu     sync.Mutex
+	state  state
+	done   chan struct{} // closed when the consumer has ended; result is set then
+	result error
+}
+
+// state is how far a consumer's life has got.
+type state uint8
+
+const (
+	stateNew state = iota
+	stateBound
+	stateRunning
+	stateClosed
+)
+
+// New makes a consumer. It connects to nothing.
+func New(o Options) (*Consumer, error) {
+	if len(o.Manifest.Bytes()) == 0 {
+		return nil, redeliver.ErrNoManifest
+	}
+	if o.Handler == nil {
+		return nil, errors.New("there is no handler: set one, such as redeliver.HandlerFunc or redeliver.JSON")
+	}
+	if err := o.Config.Validate(); err != nil {
+		return nil, err
+	}
+	manifest, err := topology.DecodeManifest(o.Manifest.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	cfg := o.Config.WithDefaults()
+	policy, err := NewPolicy(manifest, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &Consumer{
+		manifest: manifest, policy: policy, cfg: cfg, handler: o.Handler, clock: o.Clock, random: o.Random,
+		log:      cfg.Logger.With("topic", manifest.Topic, "queue", manifest.WorkQueue.Name, "vhost", manifest.VHost),
+		timedOut: &redeliver.TimeoutError{Timeout: cfg.HandlerTimeout},
+		ready:    newReadyQueue(), slots: make([]slot, cfg.Workers),
+		closing: make(chan struct{}), draining: make(chan struct{}), done: make(chan struct{}),
+	}
+	if c.clock == nil {
+		c.clock = SystemClock{}
+	}
+	if c.random == nil {
+		c.random = rand.Float64
+	}
+	c.holds = newHolds(c.clock, cfg.MaxHeld)
+	if c.transport, c.publisher, err = o.Connect(manifest, policy.Targets()); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Bind checks that messages can be published where the manifest needs it, and
+// subscribes to the work queue. From then on the broker may send up to Prefetch
+// messages; none is handed to the handler before Run. After an error the
+// consumer is of no more use and holds nothing.
+func (c *Consumer) Bind(ctx context.Context) error {
+	s, err := c.subscribe(ctx)
+	if err != nil {
+		if c.publisher != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			defer cancel()
+			if closeErr := c.publisher.Close(ctx); closeErr != nil {
+				c.log.Debug("closing the publisher", "error", closeErr)
+			}
+		}
+		return err
+	}
+	c.start(s)
+	c.mu.Lock()
+	c.state = stateBound
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *Consumer) subscribe(ctx context.Context) (Session, error) {
+	if targets := c.policy.Targets(); len(targets) > 0 {
+		if err := c.publisher.Check(ctx, targets); err != nil {
+			return nil, err
+		}
+	}
+	return c.transport.Subscribe(ctx, c.cfg.Prefetch)
+}
+
+var (
+	errNotBound = errors.New("the consumer was not opened")
+	errRunTwice = errors.New("Run was called before: open another consumer")
+	errClosed   = errors.New("the consumer is closed: open another one")
+)
+
+// Run handles messages until ctx is done, Close is called, or connecting has
+// failed too often. Then it shuts down within Config.DrainTimeout. It returns a
+// *redeliver.DrainError where messages were left behind, and nil after a clean
+// shutdown.
+func (c *Consumer) Run(ctx context.Context) error {
+	if err := c.enter(stateRunning); err != nil {
+		return err
+	}
+	c.handlerCtx, c.cancelHandlers = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stopWatching := c.whenClosing(cancel)
+	defer stopWatching()
+
+	c.workers.Add(len(c.slots))
+	for i := range c.slots {
+		go c.work(&c.slots[i], nil)
+	}
+	stopHolds, holdsStopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(holdsStopped)
+		c.holds.run(stopHolds, c.wake)
+	}()
+	err := c.serve(ctx)
+	if drainErr := c.drain(stopHolds, holdsStopped); err == nil {
+		err = drainErr
+	} else if drainErr != nil {
+		err = errors.Join(err, drainErr)
+	}
+	c.leave(err)
+	return err
+}
+
+// Close shuts the consumer down as the end of Run's context does, waits for
+// it, and returns what Run returns. It may be called at any time and more than
+// once.
+func (c *Consumer) Close() error {
+	c.mu.Lock()
+	select {
+	case <-c.closing:
+	default:
+		close(c.closing)
+	}
+	neverRan := c.state == stateNew || c.state == stateBound
+	if neverRan {
+		c.state = stateClosed
+	}
+	c.mu.Unlock()
+	if neverRan {
+		c.handlerCtx, c.cancelHandlers = context.WithCancelCause(context.Background())
+		holdsStopped := make(chan struct{})
+		close(holdsStopped)
+		c.leave(c.drain(make(chan struct{}), holdsStopped))
+	}
+	<-c.done
+	return c.result
+}
+
+// enter moves to a state that follows on stateBound.
+func (c *Consumer) enter(next state) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state {
+	case stateBound:
+		c.state = next
+		return nil
+	case stateNew:
+		return errNotBound
+	case stateRunning:
+		return errRunTwice
+	default:
+		return errClosed
+	}
+}
+
+// leave ends the consumer's life.
+func (c *Consumer) leave(result error) {
+	c.mu.Lock()
+	c.state, c.result = stateClosed, result
+	c.mu.Unlock()
+	close(c.done)
+}
+
+// whenClosing calls do when Close is called. The returned function stops
+// waiting for that.
+func (c *Consumer) whenClosing(do func()) (stop func()) {
+	quit, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-c.closing:
+			do()
+		case <-quit:
+		}
+	}()
+	return func() { close(quit); <-stopped }
+}

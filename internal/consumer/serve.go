@@ -1,0 +1,146 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+const (
+	// backoffFirst and backoffMax bound the pause before an attempt to connect. The pause doubles, and jitter spreads it
+	// from half to one and a half, so that a broker that comes back does not meet all its consumers at once.
+	backoffFirst = 100 * time.Millisecond
+	backoffMax   = 30 * time.Second
+	// stableAfter is how long a session must have lasted for its loss to begin with the shortest pause again.
+	stableAfter = 10 * time.Second
+	// closeTimeout bounds the closing of what is of no more use.
+	closeTimeout = 5 * time.Second
+)
+
+// start takes a new session into service: its deliveries become ready.
+func (c *Consumer) start(s Session) {
+	c.sessions++
+	c.current = newSession(s, c.sessions, c.clock.Now())
+	go c.receive(c.current)
+	c.log.Info("subscribed", "session", c.current.number, "prefetch", c.cfg.Prefetch, "workers", c.cfg.Workers)
+	c.emit(redeliver.Event{Kind: redeliver.EventConnected})
+}
+
+// receive takes deliveries off a session until it ends.
+func (c *Consumer) receive(s *session) {
+	defer close(s.received)
+	for {
+		t := &task{session: s}
+		if err := s.Receive(&t.Delivery); err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.lost = err
+				s.end()
+			}
+			return
+		}
+		c.admit(t)
+	}
+}
+
+// admit makes a delivery ready for a worker.
+func (c *Consumer) admit(t *task) {
+	c.counters.delivered.Add(1)
+	t.retryCount = c.policy.RetryCount(t.Count)
+	t.Message.Topic = c.manifest.Topic
+	if ts := t.Message.Timestamp; ts.Unix() > 0 { // in place nothing but the timestamp tells the age
+		t.Message.FirstSeen = ts
+	}
+	c.ready.push(t)
+}
+
+// serve keeps a session in service until ctx is done. It returns an error only
+// when it gives up connecting.
+func (c *Consumer) serve(ctx context.Context) error {
+	pause := backoffFirst
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.current.received:
+		}
+		if c.clock.Now().Sub(c.current.since) >= stableAfter {
+			pause = backoffFirst
+		}
+		c.lose(c.current)
+		for attempt := 1; c.current == nil; attempt++ {
+			if !c.sleep(ctx, time.Duration(float64(pause)*(0.5+c.random()))) {
+				return nil
+			}
+			pause = min(2*pause, backoffMax)
+			s, err := c.transport.Subscribe(ctx, c.cfg.Prefetch)
+			switch {
+			case err == nil:
+				c.counters.reconnects.Add(1)
+				c.start(s)
+			case ctx.Err() != nil:
+				return nil
+			case c.cfg.MaxReconnectAttempts > 0 && attempt >= c.cfg.MaxReconnectAttempts:
+				return fmt.Errorf("gave up connecting after %d attempts: %w", attempt, err)
+			default:
+				c.log.Warn("connecting failed; will try again", "attempt", attempt, "next_pause", pause, "error", err)
+			}
+		}
+	}
+}
+
+// lose takes a session that has ended out of service. What it delivered belongs
+// to the broker again.
+func (c *Consumer) lose(s *session) {
+	s.end()
+	c.current = nil
+	c.counters.sessionsLost.Add(1)
+	notStarted := len(c.ready.take(s))
+	held := c.holds.take(s)
+	for _, t := range held {
+		c.drop(t)
+	}
+	c.retire(s)
+
+	level, reason := slog.LevelWarn, string(LostConnection)
+	var lost *LostError
+	if errors.As(s.lost, &lost) {
+		reason = string(lost.Reason)
+		if lost.Reason == LostQueueDeleted || lost.Reason == LostConsumerTimeout {
+			level = slog.LevelError
+		}
+	}
+	c.log.Log(context.Background(), level, "subscription lost; the broker delivers its messages again",
+		"session", s.number, "reason", reason, "error", s.lost, "held", len(held), "not_started", notStarted)
+	c.emit(redeliver.Event{Kind: redeliver.EventDisconnected, Err: s.lost})
+}
+
+// retire closes a session that has ended, in the background: the connection
+// may hang, and nothing depends on it.
+func (c *Consumer) retire(s *session) {
+	c.retired.Add(1)
+	go func() {
+		defer c.retired.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			c.log.Debug("closing a lost session", "session", s.number, "error", err)
+		}
+	}()
+}
+
+// sleep waits for d. It returns false when ctx ended first.
+func (c *Consumer) sleep(ctx context.Context, d time.Duration) bool {
+	timer := c.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

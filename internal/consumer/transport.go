@@ -1,0 +1,141 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// Transport subscribes to one topic's work queue on one broker. It never
+// declares or changes anything.
+type Transport interface {
+	// Subscribe opens a session in which the broker sends up to prefetch unsettled deliveries. Each session has a
+	// connection and a channel of its own. An error is a *redeliver.BindError wherever the reason is known.
+	Subscribe(ctx context.Context, prefetch int) (Session, error)
+}
+
+// Session is one subscription. It ends once and is not revived: a new one is
+// opened instead, so that no settlement can reach a delivery of another.
+type Session interface {
+	// Receive waits for the next delivery and fills in everything of d. When the subscription has ended it returns why:
+	// io.EOF after Stop, when all that was sent has been received; a *LostError otherwise. It is called from one goroutine.
+	Receive(d *Delivery) error
+
+	// Settle settles a delivery of this session. An error means that the session has ended and the broker has the message
+	// again. It may be called from several goroutines.
+	Settle(d *Delivery, verb Verb) error
+
+	// Stop tells the broker to send no more. Deliveries can still be settled.
+	Stop(ctx context.Context) error
+
+	// Close ends the session, whatever its state, before ctx does. What was not settled goes back to the broker.
+	Close(ctx context.Context) error
+}
+
+// Publisher publishes copies on a connection of its own. A transport whose
+// manifest publishes nothing has none.
+type Publisher interface {
+	// Check fails with a *redeliver.BindError when copies could not be published to the targets' exchanges, as far as that
+	// can be told without a message reaching anybody.
+	Check(ctx context.Context, targets []*topology.ManifestTarget) error
+
+	// Publish publishes a copy, persistent and mandatory, and calls done once: with nil when the broker confirmed it and a
+	// queue took it. It does not block, and done is called on another goroutine.
+	Publish(copy Copy, done func(error))
+
+	// Close gives up what is still unconfirmed and closes the connection, before ctx does.
+	Close(ctx context.Context) error
+}
+
+// Delivery is one message as the broker sent it.
+type Delivery struct {
+	// Message is complete except for Topic and RetryCount.
+	Message redeliver.Message
+	// Count is how often the broker says the message was delivered before; it is not trusted until the policy clamped it.
+	Count int64
+	// Tag identifies the delivery within its session.
+	Tag uint64
+	// Received is when the client took it off the wire, as far as it can tell.
+	Received time.Time
+}
+
+// Copy is a message on its way to another queue.
+type Copy struct {
+	// Message is the message that is copied: body, properties and headers.
+	Message *redeliver.Message
+	// Set are headers that are added or replaced.
+	Set map[string]any
+	// Target is where the copy goes.
+	Target *topology.ManifestTarget
+}
+
+// Verb is a way of settling a delivery.
+type Verb uint8
+
+// The verbs. They are ways of leaving the consumer's hands; Again and Publish
+// are carried out by the engine and end in one of the others.
+const (
+	verbNone Verb = iota
+	// VerbAck: the message is done.
+	VerbAck
+	// VerbRequeue gives the message back so that the broker counts it: a retry. RabbitMQ: basic.reject(requeue=true),
+	// which counts on a quorum queue of every version.
+	VerbRequeue
+	// VerbHandBack gives the message back as cheaply as the broker can: it was not tried, or is not to be counted.
+	// RabbitMQ: basic.nack(requeue=true), which since 4.3 counts nothing and before it counts like a reject.
+	VerbHandBack
+	// VerbDeadLetter gives up the message: the queue's dead-letter exchange carries it. RabbitMQ:
+	// basic.reject(requeue=false).
+	VerbDeadLetter
+	// VerbAgain hands the message to a handler of this process again.
+	VerbAgain
+	// VerbPublish publishes a copy and then acknowledges.
+	VerbPublish
+)
+
+// String names the verb for a log.
+func (v Verb) String() string {
+	return [...]string{"none", "ack", "requeue", "hand_back", "dead_letter", "again", "publish"}[v]
+}
+
+// LostError says why a session ended without being asked to.
+type LostError struct {
+	// Reason tells the cases apart.
+	Reason LostReason
+	// Err is what the broker or the network said.
+	Err error
+}
+
+// LostReason says why a session was lost.
+type LostReason string
+
+// The reasons.
+const (
+	// LostConnection: the connection ended: network, restart, or an operator closed it.
+	LostConnection LostReason = "connection lost"
+	// LostChannel: the broker closed the channel with an error.
+	LostChannel LostReason = "channel closed by the broker"
+	// LostConsumerTimeout: a delivery was held longer than the broker's consumer timeout.
+	LostConsumerTimeout LostReason = "consumer timeout"
+	// LostQueueDeleted: the queue was deleted.
+	LostQueueDeleted LostReason = "queue deleted"
+	// LostCancelled: the broker cancelled the consumer and it is not known why.
+	LostCancelled LostReason = "consumer cancelled by the broker"
+)
+
+// Error implements error.
+func (e *LostError) Error() string {
+	if e.Err == nil {
+		return string(e.Reason)
+	}
+	return string(e.Reason) + ": " + e.Err.Error()
+}
+
+// Unwrap returns what the broker or the network said.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// errSessionEnded is why an outcome is dropped.
+var errSessionEnded = errors.New("the session of this delivery has ended; the broker delivers the message again")

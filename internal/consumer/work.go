@@ -1,0 +1,246 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// work is one worker: it handles one task at a time until the ready queue is
+// stopped. unfinished is a task whose handler ended the goroutine that had it.
+func (c *Consumer) work(s *slot, unfinished *task) {
+	current, returned := unfinished, false
+	defer func() {
+		if returned {
+			c.workers.Done()
+			return
+		}
+		// A handler called runtime.Goexit, as testing's FailNow does: this goroutine cannot go on.
+		go c.work(s, current)
+	}()
+	if unfinished != nil {
+		err := &redeliver.PanicError{}
+		c.counters.panicked.Add(1)
+		c.log.Error("the handler ended its goroutine; the message will be retried", messageAttrs(unfinished, "error", err)...)
+		c.settle(unfinished, redeliver.Retry(err))
+		s.clear()
+	}
+	for {
+		t, ok := c.ready.pop()
+		if !ok {
+			returned = true
+			return
+		}
+		if t.session.dead.Load() {
+			continue // the broker has it again, and nobody here has seen it
+		}
+		current = t
+		s.set(t, c.clock.Now())
+		c.settle(t, c.handle(t))
+		s.clear()
+	}
+}
+
+// handle finds the outcome for a task.
+func (c *Consumer) handle(t *task) redeliver.Outcome {
+	if size := len(t.Message.Body); size > c.cfg.MaxMessageSize {
+		c.counters.oversized.Add(1)
+		return redeliver.Park(&redeliver.SizeError{Size: size, Max: c.cfg.MaxMessageSize})
+	}
+	msg := t.Message // the handler's own
+	msg.RetryCount = t.retryCount
+	c.counters.handled.Add(1)
+	c.counters.running.Add(1)
+	defer c.counters.running.Add(-1)
+	if c.cfg.HandlerTimeout == 0 {
+		outcome, _ := c.call(c.handlerCtx, &msg)
+		return outcome
+	}
+	ctx, cancel := context.WithTimeoutCause(c.handlerCtx, c.cfg.HandlerTimeout, c.timedOut)
+	defer cancel()
+	outcome, panicked := c.call(ctx, &msg)
+	if context.Cause(ctx) != error(c.timedOut) {
+		return outcome
+	}
+	c.counters.timedOut.Add(1)
+	if k := outcome.Kind(); panicked || k != redeliver.OutcomeRetry && k != redeliver.OutcomeNone {
+		return outcome
+	}
+	return timeoutOutcome(c.cfg.TimeoutOutcome, c.timedOut, outcome.Err())
+}
+
+// timeoutOutcome is the configured outcome of a timeout with the reason filled
+// in: that it was one, and what the handler said about it.
+func timeoutOutcome(configured redeliver.Outcome, timedOut, said error) redeliver.Outcome {
+	err := configured.Err()
+	if err == nil {
+		err = timedOut
+		if said != nil {
+			err = fmt.Errorf("%w: %w", timedOut, said)
+		}
+	}
+	switch configured.Kind() {
+	case redeliver.OutcomeReject:
+		return redeliver.Reject(err)
+	case redeliver.OutcomePark:
+		return redeliver.Park(err)
+	case redeliver.OutcomeDefer:
+		return configured
+	default:
+		return redeliver.RetryAfter(configured.Delay(), err)
+	}
+}
+
+// call calls the handler. A panic becomes a Retry.
+func (c *Consumer) call(ctx context.Context, msg *redeliver.Message) (outcome redeliver.Outcome, panicked bool) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		err := &redeliver.PanicError{Value: value, Stack: debug.Stack()}
+		c.counters.panicked.Add(1)
+		c.log.Error("the handler panicked; the message will be retried",
+			"message_id", msg.ID, "retry_count", msg.RetryCount, "error", err, "stack", string(err.Stack))
+		outcome, panicked = redeliver.Retry(err), true
+	}()
+	return c.handler.Handle(ctx, msg), false
+}
+
+// settle decides what becomes of a task and carries it out. The caller owns
+// the task and no longer does when settle returns.
+func (c *Consumer) settle(t *task, o redeliver.Outcome) {
+	if o.Kind() == redeliver.OutcomePark {
+		var undecodable *redeliver.DecodeError
+		if errors.As(o.Err(), &undecodable) {
+			c.counters.undecodable.Add(1)
+		}
+	}
+	if t.session.dead.Load() {
+		c.drop(t)
+		return
+	}
+	a := c.policy.Decide(c.facts(t), o)
+	if a.Fate == FateRetried || a.Fate == FateDeferred {
+		c.noteWait(t, a)
+	}
+	if a.Hold > 0 {
+		c.hold(t, a, false)
+		return
+	}
+	c.finish(t, a)
+}
+
+// facts are what Decide needs to know about a task now.
+func (c *Consumer) facts(t *task) Facts {
+	now := c.clock.Now()
+	f := Facts{RetryCount: t.retryCount, Held: now.Sub(t.Received), Random: c.random()}
+	f.Age, f.AgeKnown = t.Message.Age(now)
+	return f
+}
+
+// hold keeps a task until its action is due. Where as many are held as may be,
+// the calling worker waits with it, unless the caller is none (beyond).
+func (c *Consumer) hold(t *task, a Action, beyond bool) {
+	t.next, t.due = a, c.clock.Now().Add(a.Hold)
+	switch c.holds.add(t, beyond) {
+	case holdTaken:
+	case holdClosed:
+		c.giveBack(t)
+	case holdEnded:
+		c.drop(t)
+	case holdFull:
+		timer := c.clock.NewTimer(a.Hold)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			c.finish(t, a)
+		case <-t.session.ended:
+			c.drop(t)
+		case <-c.draining:
+			c.giveBack(t)
+		}
+	}
+}
+
+// wake carries out the action of a task whose wait is over.
+func (c *Consumer) wake(t *task) { c.finish(t, t.next) }
+
+// finish carries out an action whose wait, if it had one, is over. It does not
+// block longer than writing to the connection does.
+func (c *Consumer) finish(t *task, a Action) {
+	t.next = Action{}
+	switch a.Verb {
+	case VerbAgain:
+		t.retryCount = a.RetryCount
+		c.ready.push(t)
+	case VerbPublish:
+		c.publish(t, a)
+	default:
+		if err := c.settleNow(t, a.Verb); err != nil {
+			c.drop(t)
+			return
+		}
+		c.noteSettled(t, a)
+	}
+}
+
+func (c *Consumer) settleNow(t *task, verb Verb) error {
+	if t.session.dead.Load() {
+		return errSessionEnded
+	}
+	return t.session.Settle(&t.Delivery, verb)
+}
+
+// giveBack returns a task to the broker before its time: it waits, or nobody
+// has started it, and the consumer shuts down.
+func (c *Consumer) giveBack(t *task) {
+	if err := c.settleNow(t, t.next.shutdownVerb()); err != nil {
+		c.drop(t)
+		return
+	}
+	c.noteHandedBack(t)
+}
+
+// publish sends a copy on its way. The task waits with the publisher for the
+// confirm.
+func (c *Consumer) publish(t *task, a Action) {
+	if t.session.dead.Load() {
+		c.drop(t) // the broker delivers the message again: a copy now would be a second one
+		return
+	}
+	c.publishing.Add(1)
+	c.unconfirmed.add(t, c.clock.Now())
+	headers := reasonHeaders(c.manifest.Headers, t, a, c.manifest.WorkQueue.Name, c.clock.Now())
+	c.publisher.Publish(Copy{Message: &t.Message, Set: headers, Target: a.Target}, func(err error) {
+		defer c.publishing.Done()
+		c.unconfirmed.remove(t)
+		c.published(t, a, err)
+	})
+}
+
+// published goes on with a task whose copy was confirmed, or was not.
+func (c *Consumer) published(t *task, a Action, err error) {
+	if err != nil {
+		next := c.policy.DecideUnpublished(c.facts(t), a)
+		c.notePublishFailed(t, next, err)
+		c.hold(t, next, true)
+		return
+	}
+	if err := c.settleNow(t, VerbAck); err != nil {
+		c.drop(t) // its copy is where it belongs, and the broker delivers it again: one of the duplicates that may be
+		return
+	}
+	c.noteSettled(t, a)
+}
+
+// slot is a worker's place: it says what the worker is busy with.
+type slot struct {
+	mu   sync.Mutex
+	busy bool
+	with redeliver.Stranded
+}

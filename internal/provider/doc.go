@@ -1,0 +1,15 @@
+// Package provider is the Terraform provider: schemas, plans, state and
+// diagnostics, and nothing else. What a queue is called and which arguments it
+// has is computed by internal/topology, what the broker says and how something
+// is deleted without losing messages is internal/rabbitmqadmin.
+//
+// Where to start: runtime.go holds what one run of the provider shares,
+// objects.go creates, compares and removes the objects of one resource, and
+// each resource_x.go is one resource.
+//
+// Every resource follows one shape. Computed attributes mirror the broker in
+// Read and are set to what the configuration computes in ModifyPlan, so that
+// drift of any object shows in the plan as a difference of that attribute.
+// ModifyPlan computes from the configuration alone and asks the broker only
+// when messages could be lost: before a planned destroy or replacement.
+package provider

@@ -1,0 +1,264 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// partModel are the attributes that every resource of a topic has: the topic's
+// own, its ladder, its dead-letter queue and its parked queue.
+type partModel struct {
+	ID              types.String  `tfsdk:"id"`
+	VHost           types.String  `tfsdk:"vhost"`
+	Convention      types.String  `tfsdk:"convention"`
+	ConsumerGroup   types.String  `tfsdk:"consumer_group"`
+	ExtraArguments  types.Dynamic `tfsdk:"extra_arguments"`
+	IgnoreArguments types.Set     `tfsdk:"ignore_arguments"`
+	DeleteNonEmpty  types.Bool    `tfsdk:"delete_non_empty"`
+	AdoptExisting   types.Bool    `tfsdk:"adopt_existing"`
+	Exchanges       types.Set     `tfsdk:"exchanges"`
+}
+
+var bindingType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"exchange": types.StringType, "routing_key": types.StringType,
+}}
+
+// partAttributes adds the attributes of [partModel] to a resource's own.
+// object says what the resource makes, for the documentation.
+func partAttributes(object, importForm string, own map[string]schema.Attribute) map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "The identifier the resource is imported by: `" + importForm + "`, percent-encoded.",
+		},
+		"vhost": schema.StringAttribute{
+			Optional: true, Computed: true,
+			MarkdownDescription: "The virtual host. Defaults to the provider's `rabbitmq.vhost`. Changing it replaces the resource.",
+		},
+		"convention": schema.StringAttribute{
+			Optional: true, Computed: true, Validators: oneOf(topology.Conventions()),
+			MarkdownDescription: "The naming and argument scheme: `redeliver`, `shove`, `acemq`, `rabbitkit` or `queuey`. Defaults to the provider's. Changing it replaces the resource.",
+		},
+		"consumer_group": schema.StringAttribute{
+			Optional: true, Computed: true, Validators: []validator.String{nameValidator{"consumer group"}},
+			MarkdownDescription: "Put between the topic's name and what is derived from it. Only the `shove` convention has consumer groups. Defaults to the provider's. Changing it replaces the resource.",
+		},
+		"extra_arguments": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "Arguments of " + object + " beyond the contract, such as `{ \"x-max-length\" = 10000 }`. Types are kept: a number stays a number and `\"5000\"` a string. " +
+				"An argument that the contract computes is refused. Changing one replaces the queue.",
+		},
+		"ignore_arguments": schema.SetAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Arguments whose drift is accepted, by name: a difference on the broker is left as it is and does not replace the queue.",
+		},
+		"delete_non_empty": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+			MarkdownDescription: "Delete or replace " + object + " although messages are in it, or although something still needs it: those messages are lost. Defaults to `false`. " +
+				"Before a plain destroy it takes an apply of its own.",
+		},
+		"adopt_existing": schema.BoolAttribute{
+			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+			MarkdownDescription: "On create, take over " + object + " if it exists with the same arguments, instead of refusing. Defaults to `false`.",
+		},
+		"exchanges": schema.SetAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "The exchanges of the topology that the resource needs and declares. One that is missing on the broker shows as drift.",
+		},
+	}
+	for name, attribute := range own {
+		attributes[name] = attribute
+	}
+	return attributes
+}
+
+func argumentsAttribute(of string) schema.Attribute {
+	return schema.MapAttribute{
+		Computed: true, ElementType: types.StringType,
+		MarkdownDescription: "Every argument of " + of + " as canonical JSON, by name: what the broker has, and in a plan what the configuration computes. " +
+			"RabbitMQ cannot change a queue's arguments, so a difference replaces the queue.",
+	}
+}
+
+func warningsAttribute(ids ...string) schema.Attribute {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = "`" + id + "`"
+	}
+	return schema.SetAttribute{
+		Optional: true, ElementType: types.StringType,
+		Validators:          []validator.Set{setvalidator.ValueStringsAre(oneOf(ids)...)},
+		MarkdownDescription: "Standing warnings that were read and are accepted, so that plans show them no more: " + strings.Join(list, ", ") + ".",
+	}
+}
+
+// resolve fills the identity's attributes of the plan from the configuration
+// and the provider's defaults. known is false while any of it is not known.
+func (m *partModel) resolve(rt *runtime, topic types.String, stateVHost types.String) (id topology.Identity, known bool) {
+	id, known = rt.identity(topic, m.VHost, m.Convention, m.ConsumerGroup, stateVHost)
+	if !known {
+		return id, false
+	}
+	m.VHost = types.StringValue(id.VHost)
+	m.Convention = types.StringValue(string(id.Convention))
+	m.ConsumerGroup = types.StringNull()
+	if id.ConsumerGroup != "" {
+		m.ConsumerGroup = types.StringValue(id.ConsumerGroup)
+	}
+	return id, true
+}
+
+// replaceWith lists the identity's attributes in which the plan is another object than the state.
+func (m *partModel) replaceWith(state *partModel) path.Paths {
+	return changedPaths(map[string][2]attr.Value{
+		"vhost": {state.VHost, m.VHost}, "convention": {state.Convention, m.Convention}, "consumer_group": {state.ConsumerGroup, m.ConsumerGroup},
+	})
+}
+
+// unresolve sets the identity's attributes that the configuration leaves out to unknown.
+func (m *partModel) unresolve() {
+	for _, attribute := range []*types.String{&m.VHost, &m.Convention, &m.ConsumerGroup} {
+		if attribute.IsNull() {
+			*attribute = types.StringUnknown()
+		}
+	}
+	m.ID = types.StringUnknown()
+	m.Exchanges = types.SetUnknown(types.StringType)
+}
+
+// identityOf is the identity that state or a finished plan holds.
+func (m *partModel) identityOf(topic types.String) topology.Identity {
+	return topology.Identity{
+		Topic: topic.ValueString(), VHost: m.VHost.ValueString(),
+		Convention: topology.Convention(m.Convention.ValueString()), ConsumerGroup: m.ConsumerGroup.ValueString(),
+	}
+}
+
+// params are the import id's parameters that tell the identity from the default.
+func (m *partModel) params() map[string]string {
+	params := map[string]string{"consumer_group": m.ConsumerGroup.ValueString()}
+	if c := m.Convention.ValueString(); c != string(topology.Redeliver) {
+		params["convention"] = c
+	}
+	return params
+}
+
+// extra reads extra_arguments.
+func (m *partModel) extra(diags *diag.Diagnostics) (args topology.Arguments, known bool) {
+	args, known, err := dynamicArguments(m.ExtraArguments)
+	if err != nil {
+		diags.AddAttributeError(path.Root("extra_arguments"), "Invalid extra arguments", sentence(err))
+	}
+	return args, known
+}
+
+// importPart reads an import id into the attributes of the identity.
+func (m *partModel) importPart(text string, params ...string) (id importID, topic types.String, err error) {
+	id, err = parseImportID(text, "VHOST/TOPIC", append([]string{"convention", "consumer_group"}, params...)...)
+	if err != nil {
+		return id, topic, err
+	}
+	convention, err := topology.ParseConvention(id.params["convention"])
+	if err != nil {
+		return id, topic, err
+	}
+	identity := topology.Identity{Topic: id.segments[1], VHost: id.segments[0], Convention: convention, ConsumerGroup: id.params["consumer_group"]}
+	if err := identity.Validate(); err != nil {
+		return id, topic, err
+	}
+	m.VHost, m.Convention = types.StringValue(identity.VHost), types.StringValue(string(convention))
+	if identity.ConsumerGroup != "" {
+		m.ConsumerGroup = types.StringValue(identity.ConsumerGroup)
+	}
+	return id, types.StringValue(identity.Topic), nil
+}
+
+// nullPart is a model in which nothing is set, in the types that the framework wants.
+func nullPart() partModel {
+	return partModel{
+		IgnoreArguments: types.SetNull(types.StringType), Exchanges: types.SetNull(types.StringType),
+		DeleteNonEmpty: types.BoolValue(false), AdoptExisting: types.BoolValue(false), ExtraArguments: types.DynamicNull(),
+	}
+}
+
+func stringsOf(ctx context.Context, set types.Set) []string {
+	var out []string
+	set.ElementsAs(ctx, &out, false)
+	return out
+}
+
+func mapOf(ctx context.Context, m types.Map) map[string]string {
+	if m.IsNull() || m.IsUnknown() {
+		return nil
+	}
+	out := map[string]string{}
+	m.ElementsAs(ctx, &out, false)
+	return out
+}
+
+func stringSet(values []string) types.Set {
+	elements := make([]attr.Value, len(values))
+	for i, v := range values {
+		elements[i] = types.StringValue(v)
+	}
+	return types.SetValueMust(types.StringType, elements)
+}
+
+func stringMap(values map[string]string) types.Map {
+	elements := make(map[string]attr.Value, len(values))
+	for key, v := range values {
+		elements[key] = types.StringValue(v)
+	}
+	return types.MapValueMust(types.StringType, elements)
+}
+
+func bindingSet(bindings []topology.Binding) types.Set {
+	elements := make([]attr.Value, len(bindings))
+	for i, b := range bindings {
+		elements[i] = types.ObjectValueMust(bindingType.AttrTypes, map[string]attr.Value{
+			"exchange": types.StringValue(b.Source), "routing_key": types.StringValue(b.RoutingKey),
+		})
+	}
+	return types.SetValueMust(bindingType, elements)
+}
+
+func exchangeNames(exchanges []topology.Exchange) []string {
+	names := make([]string, len(exchanges))
+	for i, e := range exchanges {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// sentence writes an error as the detail of a diagnostic.
+func sentence(err error) string {
+	text := err.Error()
+	first, size := utf8.DecodeRuneInString(text)
+	if size > 0 && unicode.IsLower(first) {
+		text = string(unicode.ToUpper(first)) + text[size:]
+	}
+	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".!?}") {
+		text += "."
+	}
+	return text
+}
+
+// addError adds an error of doing something to an object.
+func addError(diags *diag.Diagnostics, summary string, err error) {
+	if err != nil {
+		diags.AddError(summary, sentence(err))
+	}
+}

@@ -1,0 +1,476 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+const ladderTypeName = TypeName + "_rabbitmq_hold_ladder"
+
+// defaultLadderTimeout bounds a change of a ladder beyond the delays it has to wait out.
+const defaultLadderTimeout = 10 * time.Minute
+
+type holdLadderResource struct{ configured }
+
+var (
+	_ resource.ResourceWithConfigure   = (*holdLadderResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*holdLadderResource)(nil)
+	_ resource.ResourceWithImportState = (*holdLadderResource)(nil)
+)
+
+func newHoldLadderResource() resource.Resource { return &holdLadderResource{} }
+
+type holdLadderModel struct {
+	partModel
+	Topic        types.String   `tfsdk:"topic"`
+	Delays       types.List     `tfsdk:"delays"`
+	JitterShards types.Int64    `tfsdk:"jitter_shards"`
+	JitterFactor types.Float64  `tfsdk:"jitter_factor"`
+	Queues       types.List     `tfsdk:"queues"`
+	Arguments    types.Map      `tfsdk:"arguments"`
+	Bindings     types.Set      `tfsdk:"bindings"`
+	Timeouts     timeouts.Value `tfsdk:"timeouts"`
+}
+
+type holdRefModel struct {
+	Delay types.String `tfsdk:"delay"`
+	Name  types.String `tfsdk:"name"`
+	Shard types.Int64  `tfsdk:"shard"`
+}
+
+var (
+	holdRefType = types.ObjectType{AttrTypes: map[string]attr.Type{
+		"delay": types.StringType, "name": types.StringType, "shard": types.Int64Type,
+	}}
+	ladderArgumentsType = types.MapType{ElemType: types.StringType}
+)
+
+func (*holdLadderResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = ladderTypeName
+}
+
+func (*holdLadderResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The hold queues of a topic, shortest delay first. Nobody consumes them: a message that is published to one comes home to the work queue after its delay. " +
+			"A ladder changes tier by tier, in place: a removed tier is waited out before it is deleted.",
+		Attributes: partAttributes("the hold queues", "VHOST/TOPIC?convention=...&consumer_group=...", map[string]schema.Attribute{
+			"topic": schema.StringAttribute{
+				Required: true, Validators: []validator.String{nameValidator{"topic"}},
+				MarkdownDescription: "The topic's name. Changing it replaces the ladder.",
+			},
+			"delays": schema.ListAttribute{
+				Required: true, ElementType: types.StringType,
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(durationValidator{})},
+				MarkdownDescription: "The tiers' delays, shortest first, such as `[\"5s\", \"30s\", \"2m\"]`.",
+			},
+			"jitter_shards": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(1, 100)},
+				MarkdownDescription: "Split every tier into so many hold queues with staggered delays, so that messages that failed together do not return together (`redeliver` and `rabbitkit`). Not split by default.",
+			},
+			"jitter_factor": schema.Float64Attribute{
+				Optional: true, Validators: []validator.Float64{float64validator.Between(0, 1)},
+				MarkdownDescription: "How far the delays of shards spread around the tier's delay: above 0 and below 1. Goes with `jitter_shards`.",
+			},
+			"queues": schema.ListNestedAttribute{
+				Computed: true,
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"delay": schema.StringAttribute{Computed: true, MarkdownDescription: "How long the queue holds a message."},
+					"name":  schema.StringAttribute{Computed: true, MarkdownDescription: "The queue's name."},
+					"shard": schema.Int64Attribute{Computed: true, MarkdownDescription: "The sub-queue's number where the tier is split, else 0."},
+				}},
+				MarkdownDescription: "The hold queues, to hand over to the topic's `hold_queues`.",
+			},
+			"arguments": schema.MapAttribute{
+				Computed: true, ElementType: ladderArgumentsType,
+				MarkdownDescription: "Every argument of every hold queue as canonical JSON, by queue and name. RabbitMQ cannot change a queue's arguments: " +
+					"a hold queue that differs is deleted, if it is empty, and made again. One that is missing on the broker is missing here.",
+			},
+			"bindings": schema.SetNestedAttribute{
+				Computed: true,
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"exchange":    schema.StringAttribute{Computed: true, MarkdownDescription: "The exchange."},
+					"routing_key": schema.StringAttribute{Computed: true, MarkdownDescription: "The routing key, which is the hold queue's name."},
+				}},
+				MarkdownDescription: "The bindings that lead messages to the hold queues. One that is missing on the broker shows as drift.",
+			},
+			"timeouts": ladderTimeouts(ctx),
+		}),
+	}
+}
+
+func ladderTimeouts(ctx context.Context) schema.Attribute {
+	attribute := timeouts.Attributes(ctx, timeouts.Opts{
+		Update: true, UpdateDescription: "How long an update may take, which includes waiting out removed tiers. Defaults to the longest removed delay and ten minutes.",
+	})
+	if nested, ok := attribute.(schema.SingleNestedAttribute); ok {
+		nested.MarkdownDescription = "How long operations may take, as durations such as `30m`."
+		return nested
+	}
+	return attribute
+}
+
+func (r *holdLadderResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.configure(req.ProviderData, &resp.Diagnostics)
+}
+
+// objects computes what the resource owns.
+func (r *holdLadderResource) objects(ctx context.Context, m *holdLadderModel, extra topology.Arguments) (topology.Objects, error) {
+	delays, _, err := durations(ctx, m.Delays)
+	if err != nil {
+		return topology.Objects{}, err
+	}
+	return topology.Spec{
+		Identity: m.identityOf(m.Topic), HoldDelays: delays,
+		JitterShards: int(m.JitterShards.ValueInt64()), JitterFactor: m.JitterFactor.ValueFloat64(),
+		Extra: map[topology.Role]topology.Arguments{topology.RoleHold: extra},
+	}.BuildLadder()
+}
+
+func (r *holdLadderResource) importID(m *holdLadderModel) string {
+	return importID{segments: []string{m.VHost.ValueString(), m.Topic.ValueString()}, params: m.params()}.String()
+}
+
+func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		var state holdLadderModel
+		if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); !resp.Diagnostics.HasError() {
+			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(&state), state.DeleteNonEmpty.ValueBool(), "destroyed")
+		}
+		return
+	}
+	var config, plan holdLadderModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	var state *holdLadderModel
+	stateVHost := types.StringNull()
+	if !req.State.Raw.IsNull() {
+		state = new(holdLadderModel)
+		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+		stateVHost = state.VHost
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
+	_, known := plan.resolve(r.rt, plan.Topic, stateVHost)
+	extra, extraKnown := plan.extra(&resp.Diagnostics)
+	_, delaysKnown, _ := durations(ctx, plan.Delays)
+	passToDelete(ctx, resp.Private, plan.DeleteNonEmpty, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !known || !extraKnown || !delaysKnown || plan.JitterShards.IsUnknown() || plan.JitterFactor.IsUnknown() {
+		plan.unresolve()
+		plan.Queues, plan.Arguments, plan.Bindings = types.ListUnknown(holdRefType), types.MapUnknown(ladderArgumentsType), types.SetUnknown(bindingType)
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+		return
+	}
+	objects, err := r.objects(ctx, &plan, extra)
+	if err != nil {
+		addError(&resp.Diagnostics, "Invalid hold ladder", err)
+		return
+	}
+	r.fill(&plan, objects)
+	var live map[string]map[string]string
+	if state != nil {
+		resp.RequiresReplace = append(resp.RequiresReplace, plan.replaceWith(&state.partModel)...)
+		if !plan.Topic.Equal(state.Topic) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("topic"))
+		}
+		if len(resp.RequiresReplace) > 0 {
+			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(state), plan.DeleteNonEmpty.ValueBool(), "replaced")
+		} else {
+			live = ladderArguments(state)
+		}
+	}
+	planned := map[string]map[string]string{}
+	var replaced []string
+	for _, q := range objects.Queues {
+		arguments, differences := plannedArguments(q.Arguments, live[q.Name], stringsOf(ctx, plan.IgnoreArguments))
+		planned[q.Name] = arguments
+		if len(differences) > 0 {
+			replaced = append(replaced, q.Name)
+			resp.Diagnostics.AddAttributeWarning(path.Root("arguments").AtMapKey(q.Name), "Hold queue arguments differ",
+				fmt.Sprintf("Hold queue %q will be deleted and made again in place, because RabbitMQ cannot change a queue's arguments:\n%s", q.Name, describe(differences)))
+		}
+	}
+	for name := range live {
+		if _, kept := planned[name]; !kept {
+			replaced = append(replaced, name)
+		}
+	}
+	if len(replaced) > 0 {
+		slices.Sort(replaced)
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, plan.VHost.ValueString(), replaced, plan.DeleteNonEmpty.ValueBool(), "deleted")
+	}
+	plan.Arguments = ladderMap(planned)
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// fill sets the computed attributes that follow from the configuration alone.
+func (r *holdLadderResource) fill(m *holdLadderModel, objects topology.Objects) {
+	m.ID = types.StringValue(r.importID(m))
+	m.Exchanges = stringSet(exchangeNames(objects.Exchanges))
+	m.Bindings = bindingSet(objects.Bindings)
+	m.Queues = holdRefList(objects.HoldRefs())
+}
+
+// finish computes, with everything known, what a plan may have left unknown.
+func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, diags *diag.Diagnostics) (topology.Objects, bool) {
+	for _, attribute := range []*types.String{&plan.VHost, &plan.Convention, &plan.ConsumerGroup} {
+		if attribute.IsUnknown() {
+			*attribute = types.StringNull()
+		}
+	}
+	if _, known := plan.resolve(r.rt, plan.Topic, types.StringNull()); !known {
+		addError(diags, "Could not apply the hold ladder", errUnknown)
+		return topology.Objects{}, false
+	}
+	extra, _ := plan.extra(diags)
+	objects, err := r.objects(ctx, plan, extra)
+	if addError(diags, "Invalid hold ladder", err); diags.HasError() {
+		return objects, false
+	}
+	r.fill(plan, objects)
+	if plan.Arguments.IsUnknown() {
+		computed := map[string]map[string]string{}
+		for _, q := range objects.Queues {
+			computed[q.Name] = q.Arguments.Canonical()
+		}
+		plan.Arguments = ladderMap(computed)
+	}
+	return objects, true
+}
+
+func (r *holdLadderResource) createRequest(ctx context.Context, plan *holdLadderModel, objects topology.Objects) createRequest {
+	return createRequest{
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(),
+		ignore: stringsOf(ctx, plan.IgnoreArguments), resourceType: ladderTypeName, importID: plan.ID.ValueString(),
+	}
+}
+
+func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan holdLadderModel
+	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+		return
+	}
+	objects, ok := r.finish(ctx, &plan, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	left, err := r.rt.create(ctx, r.createRequest(ctx, &plan, objects))
+	addError(&resp.Diagnostics, "Could not create the hold ladder", err)
+	if err == nil {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	} else if len(left) > 0 {
+		owned := ladderArguments(&plan)
+		maps.DeleteFunc(owned, func(name string, _ map[string]string) bool { return !slices.Contains(left, name) })
+		plan.Arguments = ladderMap(owned)
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state holdLadderModel
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	admin, ok := r.rt.reader(&resp.Diagnostics)
+	if !ok {
+		return
+	}
+	vhost := state.VHost.ValueString()
+	if state.Delays.IsNull() {
+		found, err := r.recognise(ctx, admin, &state)
+		if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
+			return
+		}
+		if !found {
+			resp.State.RemoveResource(ctx)
+			return
+		}
+	}
+	live, err := readLadder(ctx, admin, vhost, ownedQueues(&state))
+	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
+		return
+	}
+	if len(live) == 0 {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	state.Arguments = ladderMap(live)
+	objects, err := r.objects(ctx, &state, nil)
+	if err != nil {
+		// An imported ladder's shards come without the factor they were computed from: the configuration has it.
+		objects = topology.Objects{}
+	}
+	exchanges, bindings, err := mirrorRoutes(ctx, admin, vhost, objects)
+	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
+		return
+	}
+	state.Exchanges, state.Bindings = stringSet(exchanges), bindingSet(bindings)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// recognise fills in the tiers of a ladder that is being imported.
+func (r *holdLadderResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *holdLadderModel) (bool, error) {
+	live, err := admin.Queues(ctx, state.VHost.ValueString())
+	if err != nil {
+		return false, err
+	}
+	queues := make([]topology.Queue, len(live))
+	for i, q := range live {
+		queues[i] = topology.Queue{Name: q.Name, Arguments: q.Arguments}
+	}
+	refs := state.identityOf(state.Topic).RecogniseLadder(queues)
+	var delays []attr.Value
+	shards := int64(0)
+	for _, ref := range refs {
+		if ref.Shard == 0 {
+			delays = append(delays, types.StringValue(topology.FormatDuration(ref.Delay)))
+		}
+		shards = max(shards, int64(ref.Shard)+1)
+	}
+	if len(refs) == 0 {
+		return false, nil
+	}
+	state.Delays = types.ListValueMust(types.StringType, delays)
+	state.Queues = holdRefList(refs)
+	if shards > 1 {
+		state.JitterShards = types.Int64Value(shards)
+	}
+	return true, nil
+}
+
+func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state holdLadderModel
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	objects, err := r.objects(ctx, &state, nil)
+	if addError(&resp.Diagnostics, "Invalid hold ladder", err); err != nil {
+		return
+	}
+	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
+		VHost: state.VHost.ValueString(), Queues: ownedQueues(&state), OwnBindings: objects.Bindings,
+		DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
+	}, objects.Exchanges)
+	if err != nil {
+		addError(&resp.Diagnostics, "Could not delete the hold ladder", err)
+		clearPassed(ctx, resp.Private, &resp.Diagnostics)
+	}
+}
+
+func (r *holdLadderResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	m := holdLadderModel{
+		partModel: nullPart(), Delays: types.ListNull(types.StringType), Queues: types.ListNull(holdRefType),
+		Arguments: types.MapNull(ladderArgumentsType), Bindings: types.SetNull(bindingType),
+		Timeouts: timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{"update": types.StringType})},
+	}
+	_, topic, err := m.importPart(req.ID)
+	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
+		return
+	}
+	m.Topic = topic
+	m.ID = types.StringValue(r.importID(&m))
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+// durations reads a list of durations; known is false where any is not known yet.
+func durations(ctx context.Context, list types.List) (delays []time.Duration, known bool, err error) {
+	if list.IsUnknown() {
+		return nil, false, nil
+	}
+	var texts []types.String
+	list.ElementsAs(ctx, &texts, false)
+	for _, text := range texts {
+		if text.IsUnknown() {
+			return nil, false, nil
+		}
+		delay, err := topology.ParseDuration(text.ValueString())
+		if err != nil {
+			return nil, true, err
+		}
+		delays = append(delays, delay)
+	}
+	return delays, true, nil
+}
+
+func holdRefList(refs []topology.HoldRef) types.List {
+	elements := make([]attr.Value, len(refs))
+	for i, ref := range refs {
+		elements[i] = types.ObjectValueMust(holdRefType.AttrTypes, map[string]attr.Value{
+			"delay": types.StringValue(topology.FormatDuration(ref.Delay)), "name": types.StringValue(ref.Name), "shard": types.Int64Value(int64(ref.Shard)),
+		})
+	}
+	return types.ListValueMust(holdRefType, elements)
+}
+
+func ladderMap(arguments map[string]map[string]string) types.Map {
+	elements := make(map[string]attr.Value, len(arguments))
+	for name, args := range arguments {
+		elements[name] = stringMap(args)
+	}
+	return types.MapValueMust(ladderArgumentsType, elements)
+}
+
+func ladderArguments(m *holdLadderModel) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for name, element := range m.Arguments.Elements() {
+		if args, ok := element.(types.Map); ok {
+			out[name] = mapOf(context.Background(), args)
+		}
+	}
+	return out
+}
+
+// ownedQueues are the hold queues that the state knows: those it last saw and those it computes.
+func ownedQueues(m *holdLadderModel) []string {
+	names := map[string]bool{}
+	for name := range m.Arguments.Elements() {
+		names[name] = true
+	}
+	for _, element := range m.Queues.Elements() {
+		if object, ok := element.(types.Object); ok {
+			if name, ok := object.Attributes()["name"].(types.String); ok {
+				names[name.ValueString()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// readLadder reads the arguments of hold queues; those that are gone are left out.
+func readLadder(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, names []string) (map[string]map[string]string, error) {
+	found := map[string]map[string]string{}
+	for _, name := range names {
+		live, err := admin.Queue(ctx, vhost, name)
+		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[name] = mirrorArguments(live)
+	}
+	return found, nil
+}

@@ -1,0 +1,379 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+const topicTypeName = TypeName + "_rabbitmq_topic"
+
+// warningForeignDeadEnd is acknowledged where a topic is meant to share another topic's dead-letter or parked queue.
+const warningForeignDeadEnd = "foreign_dead_end"
+
+type topicResource struct{ configured }
+
+var (
+	_ resource.ResourceWithConfigure   = (*topicResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*topicResource)(nil)
+	_ resource.ResourceWithImportState = (*topicResource)(nil)
+
+	_ resource.ResourceWithValidateConfig = (*topicResource)(nil)
+)
+
+func newTopicResource() resource.Resource { return &topicResource{} }
+
+func (*topicResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = topicTypeName
+}
+
+func (r *topicResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	r.configure(req.ProviderData, &resp.Diagnostics)
+}
+
+// ValidateConfig refuses what is wrong whatever the provider's defaults are.
+func (r *topicResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var config topicModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() || config.Retry.IsNull() || config.Retry.IsUnknown() {
+		return
+	}
+	if !config.HoldQueues.IsNull() && !config.Retry.Attributes()["delays"].IsNull() {
+		resp.Diagnostics.AddAttributeError(path.Root("retry").AtName("delays"), "Delays are given twice",
+			"The topic has hold_queues, and their delays are the topic's: leave retry.delays out, or hold_queues.")
+	}
+}
+
+func (r *topicResource) importID(m *topicModel) string {
+	return importID{segments: []string{m.VHost.ValueString(), m.Name.ValueString()}, params: m.params()}.String()
+}
+
+func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		var state topicModel
+		if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); !resp.Diagnostics.HasError() {
+			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, &state), state.DeleteNonEmpty.ValueBool(), "destroyed")
+		}
+		return
+	}
+	var config, plan topicModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	var state *topicModel
+	stateVHost := types.StringNull()
+	if !req.State.Raw.IsNull() {
+		state = new(topicModel)
+		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+		stateVHost = state.VHost
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	// Everything computed is computed anew from the configuration, so that removing an attribute unsets it.
+	plan.takeConfigured(&config)
+	_, known := plan.resolve(r.rt, plan.Name, stateVHost)
+	passToDelete(ctx, resp.Private, plan.DeleteNonEmpty, &resp.Diagnostics)
+	spec, specKnown := plan.spec(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !known || !specKnown {
+		plan.unknown(ctx)
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+		return
+	}
+	objects, ok := r.fill(ctx, &plan, spec, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	plan.warn(ctx, spec, &resp.Diagnostics)
+	var live map[string]string
+	if state != nil {
+		resp.RequiresReplace = append(resp.RequiresReplace, plan.replaceWith(&state.partModel)...)
+		if !plan.Name.Equal(state.Name) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("name"))
+		}
+		if len(resp.RequiresReplace) == 0 {
+			live = mapOf(ctx, state.Arguments)
+		}
+	}
+	queue := objects.Queues[0]
+	arguments, differences := plannedArguments(queue.Arguments, live, stringsOf(ctx, plan.IgnoreArguments))
+	plan.Arguments = stringMap(arguments)
+	resp.RequiresReplace = append(resp.RequiresReplace, argumentPaths(differences)...)
+	warnOfDrift(&resp.Diagnostics, queue.Name, differences)
+	if len(resp.RequiresReplace) > 0 {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// topicQueues are the queues whose messages a destroyed topic strands: its own and its ladder's.
+func topicQueues(ctx context.Context, m *topicModel) []string {
+	queues := []string{m.Name.ValueString()}
+	for _, ref := range m.holdRefs(ctx) {
+		queues = append(queues, ref.Name.ValueString())
+	}
+	return queues
+}
+
+// fill sets the computed attributes that follow from the configuration alone, and returns what the topic owns.
+func (r *topicResource) fill(ctx context.Context, m *topicModel, spec topology.Spec, diags *diag.Diagnostics) (topology.Objects, bool) {
+	objects, err := spec.BuildWorkQueue()
+	if err != nil {
+		addError(diags, "Invalid topic", err)
+		return objects, false
+	}
+	manifest, err := spec.Manifest()
+	if err != nil {
+		addError(diags, "Invalid topic", err)
+		return objects, false
+	}
+	m.ID = types.StringValue(r.importID(m))
+	m.QueueType = types.StringValue(string(objects.Queues[0].Type))
+	m.Park = types.StringValue(string(manifest.Park))
+	m.Exchanges = stringSet(exchangeNames(objects.Exchanges))
+	m.HomeBindings = bindingSet(objects.Bindings[:len(objects.Bindings)-len(spec.Bindings)])
+	m.Manifest = types.StringValue(string(manifest.Encode()))
+	m.Retry = m.retryWith(ctx, manifest.Retry, diags)
+	return objects, !diags.HasError()
+}
+
+// finish computes, with everything known, what a plan may have left unknown.
+func (r *topicResource) finish(ctx context.Context, plan, config *topicModel, diags *diag.Diagnostics) (topology.Objects, bool) {
+	arguments := plan.Arguments
+	plan.takeConfigured(config)
+	if _, known := plan.resolve(r.rt, plan.Name, types.StringNull()); !known {
+		addError(diags, "Could not apply the topic", errUnknown)
+		return topology.Objects{}, false
+	}
+	spec, _ := plan.spec(ctx, diags)
+	if diags.HasError() {
+		return topology.Objects{}, false
+	}
+	objects, ok := r.fill(ctx, plan, spec, diags)
+	if !ok {
+		return objects, false
+	}
+	if plan.Arguments = arguments; arguments.IsUnknown() {
+		plan.Arguments = stringMap(objects.Queues[0].Arguments.Canonical())
+	}
+	return objects, true
+}
+
+func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan, config topicModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	objects, ok := r.finish(ctx, &plan, &config, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	left, err := r.rt.create(ctx, createRequest{
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(),
+		ignore: stringsOf(ctx, plan.IgnoreArguments), resourceType: topicTypeName, importID: plan.ID.ValueString(),
+	})
+	addError(&resp.Diagnostics, "Could not create the topic", err)
+	if err == nil || len(left) > 0 {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state topicModel
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	admin, ok := r.rt.reader(&resp.Diagnostics)
+	if !ok {
+		return
+	}
+	vhost, name := state.VHost.ValueString(), state.Name.ValueString()
+	live, err := admin.Queue(ctx, vhost, name)
+	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
+		return
+	}
+	bindings, err := admin.QueueBindings(ctx, vhost, name)
+	if addError(&resp.Diagnostics, "Could not read the topic's bindings", err); err != nil {
+		return
+	}
+	if state.Arguments.IsNull() {
+		err := r.recognise(ctx, admin, &state, live, bindings)
+		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {
+			return
+		}
+	}
+	state.Arguments = stringMap(mirrorArguments(live))
+	objects, err := state.routes(ctx)
+	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
+		return
+	}
+	exchanges, found, err := mirrorRoutes(ctx, admin, vhost, objects)
+	if addError(&resp.Diagnostics, "Could not read the topic's routes", err); err != nil {
+		return
+	}
+	own := state.bindings(ctx)
+	home := objects.Bindings[:len(objects.Bindings)-len(own)]
+	if state.Manifest.IsNull() {
+		// An imported topic may lack what only its configuration says, such as its delays: then the plan computes the rest.
+		if spec, _ := state.spec(ctx, &resp.Diagnostics); spec.Validate() == nil {
+			r.fill(ctx, &state, spec, &resp.Diagnostics)
+		}
+	}
+	state.Exchanges, state.HomeBindings = stringSet(exchanges), bindingSet(present(home, found))
+	if !state.Bindings.IsNull() {
+		state.Bindings = bindingSet(present(own, found))
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// present returns the bindings that were found.
+func present(bindings, found []topology.Binding) []topology.Binding {
+	missing, _ := topology.DiffBindings(bindings, found)
+	return without(bindings, missing)
+}
+
+// without returns the bindings that are not among those left out.
+func without(bindings, out []topology.Binding) []topology.Binding {
+	_, kept := topology.DiffBindings(out, bindings)
+	return kept
+}
+
+// recognise fills in what the broker tells about a topic that is being imported.
+func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, live rabbitmqadmin.LiveQueue, bindings []topology.Binding) error {
+	vhost, id := state.VHost.ValueString(), state.identityOf(state.Name)
+	state.QueueType = types.StringValue(string(live.Type))
+	if key, ok := live.Arguments[topology.ArgDeadLetterKey].(string); ok {
+		state.DeadLetterQueue = types.StringValue(key)
+	}
+	all, err := admin.Queues(ctx, vhost)
+	if err != nil {
+		return err
+	}
+	queues := make([]topology.Queue, len(all))
+	for i, q := range all {
+		queues[i] = topology.Queue{Name: q.Name, Arguments: q.Arguments}
+		switch {
+		case q.Name == id.ParkedQueueName():
+			state.ParkedQueue = types.StringValue(q.Name)
+		case q.Name == id.DeadLetterQueueName() && state.DeadLetterQueue.IsNull():
+			state.DeadLetterQueue = types.StringValue(q.Name)
+		}
+	}
+	if refs := id.RecogniseLadder(queues); len(refs) > 0 {
+		state.HoldQueues = holdRefList(refs)
+	}
+	home, err := topology.Spec{Identity: id, AllowMessageLoss: true}.BuildWorkQueue()
+	if err != nil {
+		return err
+	}
+	// The resource's bindings have no arguments; one that has some belongs to a binding resource.
+	own := slices.DeleteFunc(without(bindings, home.Bindings), func(b topology.Binding) bool { return len(b.Arguments) > 0 })
+	if len(own) > 0 {
+		state.Bindings = bindingSet(own)
+	}
+	return nil
+}
+
+func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state, config topicModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	objects, ok := r.finish(ctx, &plan, &config, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	vhost := plan.VHost.ValueString()
+	err := r.rt.repairRoutes(ctx, vhost, objects)
+	if err == nil {
+		// Bindings are not authoritative: only those that this resource made and makes no more are removed.
+		err = r.unbind(ctx, vhost, without(state.bindings(ctx), objects.Bindings))
+	}
+	if err != nil {
+		addError(&resp.Diagnostics, "Could not update the topic", err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+func (r *topicResource) unbind(ctx context.Context, vhost string, bindings []topology.Binding) error {
+	admin, err := r.rt.admin()
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		if err := admin.Unbind(ctx, vhost, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state topicModel
+	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
+		return
+	}
+	objects, err := state.routes(ctx)
+	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
+		return
+	}
+	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
+		VHost: state.VHost.ValueString(), Queues: []string{state.Name.ValueString()}, AlsoEmpty: topicQueues(ctx, &state)[1:],
+		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
+	}, objects.Exchanges)
+	if err != nil {
+		addError(&resp.Diagnostics, "Could not delete the topic", err)
+		clearPassed(ctx, resp.Private, &resp.Diagnostics)
+	}
+}
+
+func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	m := topicModel{
+		partModel: nullPart(), HoldQueues: types.ListNull(holdRefType), Retry: types.ObjectNull(retryAttrTypes), Bindings: types.SetNull(bindingType),
+		AllowMessageLoss: types.BoolValue(false), AcknowledgeWarnings: types.SetNull(types.StringType),
+		Arguments: types.MapNull(types.StringType), HomeBindings: types.SetNull(bindingType),
+	}
+	_, topic, err := m.importPart(req.ID)
+	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
+		return
+	}
+	m.Name = topic
+	m.ID = types.StringValue(r.importID(&m))
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+// warn adds the topic's standing warnings that are not acknowledged.
+func (m *topicModel) warn(ctx context.Context, spec topology.Spec, diags *diag.Diagnostics) {
+	if slices.Contains(stringsOf(ctx, m.AcknowledgeWarnings), warningForeignDeadEnd) {
+		return
+	}
+	for _, end := range []struct{ attribute, name string }{
+		{"dead_letter_queue", spec.DeadLetterQueue}, {"parked_queue", spec.ParkedQueue},
+	} {
+		if other := spec.ForeignDeadEnd(end.name); other != "" {
+			diags.AddAttributeWarning(path.Root(end.attribute), "The queue looks like another topic's",
+				fmt.Sprintf("Topic %q sets its messages aside in %q, which looks like topic %q's. If that is meant, say so with acknowledge_warnings = [%q]. "+
+					"The queue must then also be reachable through this topic's own route.", spec.Topic, end.name, other, warningForeignDeadEnd))
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// runtime is what every resource of one run shares. It lives as long as the
+// provider's process, which is one plan or one apply.
+type runtime struct {
+	// vhost, convention and consumerGroup are the provider's defaults; any of them may be unknown while planning.
+	vhost, convention, consumerGroup types.String
+
+	rabbitMQ struct {
+		client *rabbitmqadmin.Client // nil where it is not configured, or not known yet
+		// unknown: some part of the configuration is only known after another resource was applied.
+		unknown bool
+	}
+
+	locks keyedLocks
+
+	mu sync.Mutex
+	// created are the queues and exchanges that this run made, to tell "two resources with one name" from "it was there".
+	created map[string]bool
+	// carried are the bindings that went with what this run deleted, by its name: a replacement gets them back.
+	carried map[string][]topology.Binding
+}
+
+func newRuntime(convention, consumerGroup types.String) *runtime {
+	rt := &runtime{
+		vhost: types.StringValue(topology.DefaultVHost), convention: convention, consumerGroup: consumerGroup,
+		created: map[string]bool{}, carried: map[string][]topology.Binding{},
+	}
+	if convention.IsNull() {
+		rt.convention = types.StringValue(string(topology.Redeliver))
+	}
+	return rt
+}
+
+var (
+	errNotConfigured = errors.New("no RabbitMQ is configured: set rabbitmq = { endpoints = [...], username, password } in the provider block, " +
+		"or the environment variables REDELIVER_RABBITMQ_ENDPOINTS, REDELIVER_RABBITMQ_USERNAME and REDELIVER_RABBITMQ_PASSWORD")
+	errUnknown = errors.New("the provider's RabbitMQ configuration is not known yet: it comes from a resource that was not applied; apply that first (terraform apply -target=...)")
+)
+
+// admin returns the client for RabbitMQ's management API.
+func (rt *runtime) admin() (*rabbitmqadmin.Client, error) {
+	switch {
+	case rt == nil || rt.rabbitMQ.unknown:
+		return nil, errUnknown
+	case rt.rabbitMQ.client == nil:
+		return nil, errNotConfigured
+	}
+	return rt.rabbitMQ.client, nil
+}
+
+// objectKey names a queue or exchange across the run.
+func objectKey(kind, vhost, name string) string { return kind + "\x00" + vhost + "\x00" + name }
+
+func (rt *runtime) noteCreated(key string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.created[key] = true
+}
+
+func (rt *runtime) wasCreated(key string) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.created[key]
+}
+
+// carry keeps the bindings of something deleted for whatever is created under its name later in this run.
+func (rt *runtime) carry(key string, bindings []topology.Binding) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	delete(rt.created, key)
+	if len(bindings) > 0 {
+		rt.carried[key] = bindings
+	}
+}
+
+// takeCarried returns the bindings that something created under this name gets back.
+func (rt *runtime) takeCarried(key string) []topology.Binding {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	bindings := rt.carried[key]
+	delete(rt.carried, key)
+	return bindings
+}
+
+// keyedLocks serialises work on objects of one name.
+type keyedLocks struct {
+	mu    sync.Mutex
+	locks map[string]*sync.Mutex
+}
+
+// lock takes the locks of all keys, in one order so that two callers never wait for each other, and returns their release.
+func (k *keyedLocks) lock(keys ...string) (release func()) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	held := make([]*sync.Mutex, 0, len(keys))
+	for _, key := range keys {
+		k.mu.Lock()
+		if k.locks == nil {
+			k.locks = map[string]*sync.Mutex{}
+		}
+		l, ok := k.locks[key]
+		if !ok {
+			l = &sync.Mutex{}
+			k.locks[key] = l
+		}
+		k.mu.Unlock()
+		l.Lock()
+		held = append(held, l)
+	}
+	return func() {
+		for _, l := range held {
+			l.Unlock()
+		}
+	}
+}
+
+// identity is a topic's identity as far as it is known: configured values first, then the provider's defaults. While
+// the default vhost is not known, that of the state is kept, or every queue would be replaced.
+func (rt *runtime) identity(topic, vhost, convention, group, stateVHost types.String) (id topology.Identity, known bool) {
+	if vhost.IsNull() || vhost.IsUnknown() {
+		switch {
+		case vhost.IsUnknown():
+		case rt != nil && !rt.vhost.IsUnknown():
+			vhost = rt.vhost
+		case !stateVHost.IsNull():
+			vhost = stateVHost
+		default:
+			vhost = types.StringUnknown()
+		}
+	}
+	if convention.IsNull() && rt != nil {
+		convention = rt.convention
+	}
+	if group.IsNull() && rt != nil && topology.Convention(convention.ValueString()).HasConsumerGroups() {
+		group = rt.consumerGroup
+	}
+	if topic.IsUnknown() || vhost.IsUnknown() || convention.IsUnknown() || group.IsUnknown() {
+		return topology.Identity{}, false
+	}
+	return topology.Identity{
+		Topic: topic.ValueString(), Convention: topology.Convention(convention.ValueString()),
+		ConsumerGroup: group.ValueString(), VHost: vhost.ValueString(),
+	}, true
+}
+
+// configured is what the framework hands every resource.
+type configured struct{ rt *runtime }
+
+func (c *configured) configure(data any, diags *diag.Diagnostics) {
+	if data == nil {
+		return // validation runs without a configured provider
+	}
+	rt, ok := data.(*runtime)
+	if !ok {
+		diags.AddError("Unexpected provider data", fmt.Sprintf("The provider handed a resource %T. This is a bug in the provider.", data))
+		return
+	}
+	c.rt = rt
+}

@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	bindingAttributes := func(computed bool) schema.NestedAttributeObject {
+		return schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"exchange":    schema.StringAttribute{Required: !computed, Computed: computed, MarkdownDescription: "The exchange."},
+			"routing_key": schema.StringAttribute{Required: !computed, Computed: computed, MarkdownDescription: "The routing key; `\"\"` for a fanout exchange."},
+		}}
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A topic: one logical stream of one message type. On the broker it is the work queue that applications consume, with the dead-letter route, " +
+			"the delivery limit and the bindings that belong to it. Its `manifest` is what a consumer binds to.",
+		Attributes: partAttributes("the work queue", "VHOST/TOPIC?convention=...&consumer_group=...", map[string]schema.Attribute{
+			"name": schema.StringAttribute{
+				Required: true, Validators: []validator.String{nameValidator{"topic"}},
+				MarkdownDescription: "The topic's name, which is also its work queue's. Changing it replaces the queue.",
+			},
+			"queue_type": schema.StringAttribute{
+				Optional: true, Computed: true, Validators: oneOf([]topology.QueueType{topology.Quorum, topology.Classic}),
+				MarkdownDescription: "The work queue's type: `quorum` or `classic`. Defaults to the convention's; only `rabbitkit` leaves a choice. Changing it replaces the queue.",
+			},
+			"dead_letter_queue": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{nameValidator{"dead-letter queue"}},
+				MarkdownDescription: "The name of the queue for messages that failed for good: the `name` of a `redeliver_rabbitmq_dead_letter_queue`. " +
+					"A topic without one is refused unless `allow_message_loss` is true. Changing it replaces the queue.",
+			},
+			"parked_queue": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{nameValidator{"parked queue"}},
+				MarkdownDescription: "The name of the queue for messages that nobody could read: the `name` of a `redeliver_rabbitmq_parked_queue`.",
+			},
+			"hold_queues": schema.ListNestedAttribute{
+				Optional: true, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"delay": schema.StringAttribute{Required: true, Validators: []stringValidator{durationValidator{}}, MarkdownDescription: "How long the queue holds a message."},
+					"name":  schema.StringAttribute{Required: true, MarkdownDescription: "The queue's name."},
+					"shard": schema.Int64Attribute{Optional: true, MarkdownDescription: "The sub-queue's number where the tier is split. Defaults to 0."},
+				}},
+				MarkdownDescription: "The topic's ladder: the `queues` of a `redeliver_rabbitmq_hold_ladder`. The topic's delays come from here.",
+			},
+			"retry": schema.SingleNestedAttribute{
+				Optional: true, Computed: true,
+				MarkdownDescription: "The retry policy. It is carried out by consumers: changing it changes the manifest, and the queue only where its delivery limit follows from `max_retries`.",
+				Attributes: map[string]schema.Attribute{
+					"strategy": schema.StringAttribute{
+						Optional: true, Computed: true, Validators: oneOf([]topology.Strategy{topology.InPlace, topology.Republish, topology.Hybrid}),
+						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer, which needs read permission only; the default), `republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above).",
+					},
+					"max_retries": schema.Int64Attribute{
+						Optional: true, Computed: true, Validators: []validator.Int64{int64validator.AtLeast(0)},
+						MarkdownDescription: fmt.Sprintf("How many retries are honoured: a message that always fails is handed to a handler once more than that, then dead-lettered. Defaults to `%d`.", topology.DefaultMaxRetries),
+					},
+					"delays": schema.ListAttribute{
+						Optional: true, Computed: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.ValueStringsAre(durationValidator{})},
+						MarkdownDescription: "The delays, shortest first; the last one repeats. With `hold_queues` they come from there, and setting both is an error.",
+					},
+					"last_delay_repeats": schema.BoolAttribute{
+						Optional:            true,
+						MarkdownDescription: "Allow fewer delays than retries where each attempt has a hold queue of its own (`rabbitkit`). Defaults to `false`.",
+					},
+					"hold_from": schema.StringAttribute{
+						Optional: true, Computed: true, Validators: []stringValidator{durationValidator{}},
+						MarkdownDescription: "The shortest delay that the `hybrid` strategy waits in a hold queue. Defaults to `" + topology.FormatDuration(topology.DefaultHoldFrom) + "`.",
+					},
+					"give_up_after": schema.StringAttribute{
+						Optional: true, Validators: []stringValidator{durationValidator{}},
+						MarkdownDescription: "The age at which a message is retried no more, whatever retries are left. A message of unknown age is young. Never by default.",
+					},
+					"jitter": schema.Float64Attribute{
+						Optional: true, Computed: true, Validators: []validator.Float64{float64validator.Between(0, 1)},
+						MarkdownDescription: fmt.Sprintf("The factor by which waits in the consumer vary both ways, from 0 to below 1. Defaults to `%v`.", topology.DefaultJitter),
+					},
+				},
+			},
+			"park": schema.StringAttribute{
+				Optional: true, Computed: true, Validators: oneOf([]topology.ParkMode{topology.ParkReject, topology.ParkPublish}),
+				MarkdownDescription: "How a consumer that settles in place parks a message: `reject` (dead-letter it, which needs no write permission; the default) or `publish` (publish it to the parked queue).",
+			},
+			"delivery_limit": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.AtLeast(1)},
+				MarkdownDescription: "The work queue's `x-delivery-limit`, a backstop against crash loops and not the retry budget. Under the `redeliver` convention it defaults to the smallest of 50, 100, 200, 500 and 1000 " +
+					"that is at least `max_retries` + 10. Changing it replaces the queue.",
+			},
+			"max_priority": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 255)},
+				MarkdownDescription: "The work queue's `x-max-priority`, on a classic queue. Defaults to 10 under `queuey` and to none elsewhere; `0` is none. Changing it replaces the queue.",
+			},
+			"allow_message_loss": schema.BoolAttribute{
+				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+				MarkdownDescription: "Accept a topic without a dead-letter queue, whose rejected and exhausted messages are discarded. Defaults to `false`.",
+			},
+			"bindings": schema.SetNestedAttribute{
+				Optional: true, NestedObject: bindingAttributes(false),
+				MarkdownDescription: "Where the topic's messages come from. Not authoritative: bindings made elsewhere stay. Bindings with arguments are `redeliver_rabbitmq_binding` resources.",
+			},
+			"acknowledge_warnings": warningsAttribute(warningForeignDeadEnd),
+			"arguments":            argumentsAttribute("the work queue"),
+			"home_bindings": schema.SetNestedAttribute{
+				Computed: true, NestedObject: bindingAttributes(true),
+				MarkdownDescription: "The bindings that the convention itself needs, such as the one that leads expired messages home under `acemq`. One that is missing on the broker shows as drift.",
+			},
+			"manifest": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "The manifest that a consumer binds to, as JSON: known at plan time, computed from the configuration, without secrets. Hand it to applications as a file, an environment variable or a parameter.",
+			},
+		}),
+	}
+}

@@ -1,0 +1,227 @@
+package rabbitmqadmin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+const (
+	argAlternateExchange = "alternate-exchange"
+	// A policy's names for what the arguments of a queue can say too.
+	policyDeadLetterExchange = "dead-letter-exchange"
+	policyDeadLetterKey      = "dead-letter-routing-key"
+)
+
+// deadLetterRoute is where a queue sends what it dead-letters.
+type deadLetterRoute struct {
+	exchange string
+	key      string
+	// keepsKey: there is no routing key of the queue's own, so that messages keep theirs, whatever they are.
+	keepsKey bool
+}
+
+// PointingAt names the queues whose dead letters can get to queue, in alphabetical order. A queue's own arguments count,
+// else its policy, where the user may see policies. Through the default exchange they get there if the key is the
+// queue's name; through another exchange if its bindings lead there for that key: exactly for direct, fanout and topic
+// exchanges, and on the assumption that every binding matches for all other types, for queues that keep the messages'
+// own keys, and for alternate exchanges.
+func (c *Client) PointingAt(ctx context.Context, vhost, queue string) ([]string, error) {
+	all, err := c.queues.notBefore(ctx, vhost, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	routes, err := c.deadLetterRoutes(ctx, vhost, all)
+	if err != nil || len(routes) == 0 {
+		return nil, err
+	}
+	inbound, err := c.inboundRouting(ctx, vhost, queue)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for name, route := range routes {
+		var points bool
+		switch {
+		case name == queue:
+		case route.exchange != "":
+			points = inbound.reaches(route.exchange, route.key, route.keepsKey, nil)
+		case !route.keepsKey:
+			points = route.key == queue
+		default:
+			// The default exchange with the messages' own keys: it gets here what the queue receives by this queue's name.
+			if points, err = c.boundWithKey(ctx, vhost, name, queue); err != nil {
+				return nil, err
+			}
+		}
+		if points {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (c *Client) boundWithKey(ctx context.Context, vhost, queue, key string) (bool, error) {
+	bindings, err := c.QueueBindings(ctx, vhost, queue)
+	return slices.ContainsFunc(bindings, func(b topology.Binding) bool { return b.RoutingKey == key }), err
+}
+
+// deadLetterRoutes are the queues that dead-letter, by name.
+func (c *Client) deadLetterRoutes(ctx context.Context, vhost string, queues []LiveQueue) (map[string]deadLetterRoute, error) {
+	var policies map[string]map[string]any
+	out := map[string]deadLetterRoute{}
+	for _, q := range queues {
+		exchange, hasExchange := q.Arguments[topology.ArgDeadLetterExchange].(string)
+		key, hasKey := q.Arguments[topology.ArgDeadLetterKey].(string)
+		if q.Policy != "" && (!hasExchange || !hasKey) {
+			if policies == nil {
+				var err error
+				if policies, err = c.policies(ctx, vhost); err != nil {
+					return nil, err
+				}
+			}
+			definition := policies[q.Policy]
+			if !hasExchange {
+				exchange, hasExchange = definition[policyDeadLetterExchange].(string)
+			}
+			if !hasKey {
+				key, hasKey = definition[policyDeadLetterKey].(string)
+			}
+		}
+		if hasExchange {
+			out[q.Name] = deadLetterRoute{exchange: exchange, key: key, keepsKey: !hasKey}
+		}
+	}
+	return out, nil
+}
+
+// policies are the definitions of a vhost's policies by name; none where the user may not see them.
+func (c *Client) policies(ctx context.Context, vhost string) (map[string]map[string]any, error) {
+	var got []struct {
+		Name       string         `json:"name"`
+		Definition map[string]any `json:"definition"`
+	}
+	x := c.newCall(ctx, opList, "the policies", vhost)
+	x.into = &got
+	err := x.run(func(rh *rabbithole.Client) error {
+		_, err := rh.ListPoliciesIn(vhost)
+		return err
+	})
+	if errors.Is(err, ErrUnauthorized) {
+		c.cfg.Logf(ctx, "policies are not visible to this user: dead-letter exchanges that they set are not seen", map[string]any{"vhost": vhost})
+		err = nil
+	}
+	out := make(map[string]map[string]any, len(got))
+	for _, p := range got {
+		out[p.Name] = p.Definition
+	}
+	return out, err
+}
+
+// inbound is every exchange from which messages can get to one queue, and how.
+type inbound struct {
+	kinds map[string]string // exchange types
+	edges map[string][]inboundEdge
+}
+
+// inboundEdge is one step towards the queue: through a binding, or to an alternate exchange.
+type inboundEdge struct {
+	key string
+	// to is the next exchange; atQueue says that there is none.
+	to        string
+	atQueue   bool
+	alternate bool
+}
+
+// inboundRouting walks from the queue back to every exchange that leads to it.
+func (c *Client) inboundRouting(ctx context.Context, vhost, queue string) (inbound, error) {
+	out := inbound{kinds: map[string]string{}, edges: map[string][]inboundEdge{}}
+	bindings, err := c.QueueBindings(ctx, vhost, queue)
+	if err != nil || len(bindings) == 0 {
+		return out, err
+	}
+	exchanges, err := c.exchangeList.notBefore(ctx, vhost, time.Now())
+	if err != nil {
+		return out, err
+	}
+	alternates := map[string][]string{}
+	for _, e := range exchanges {
+		out.kinds[e.Name] = e.Type
+		if to, ok := e.Arguments[argAlternateExchange].(string); ok {
+			alternates[to] = append(alternates[to], e.Name)
+		}
+	}
+	var next []string
+	step := func(from string, edge inboundEdge) {
+		if _, seen := out.edges[from]; !seen {
+			next = append(next, from)
+		}
+		out.edges[from] = append(out.edges[from], edge)
+	}
+	for _, b := range bindings {
+		step(b.Source, inboundEdge{key: b.RoutingKey, atQueue: true})
+	}
+	for len(next) > 0 {
+		exchange := next[0]
+		next = next[1:]
+		_, incoming, err := c.ExchangeBindings(ctx, vhost, exchange)
+		if err != nil {
+			return out, err
+		}
+		for _, b := range incoming {
+			step(b.Source, inboundEdge{key: b.RoutingKey, to: exchange})
+		}
+		for _, from := range alternates[exchange] {
+			step(from, inboundEdge{to: exchange, alternate: true})
+		}
+	}
+	return out, nil
+}
+
+// reaches reports whether a message that is published to exchange with key (any key, if anyKey) can get to the queue.
+func (in inbound) reaches(exchange, key string, anyKey bool, visited []string) bool {
+	if slices.Contains(visited, exchange) {
+		return false
+	}
+	visited = append(visited, exchange)
+	for _, edge := range in.edges[exchange] {
+		if !anyKey && !edge.alternate && !routes(in.kinds[exchange], edge.key, key) {
+			continue
+		}
+		if edge.atQueue || in.reaches(edge.to, key, anyKey, visited) {
+			return true
+		}
+	}
+	return false
+}
+
+// routes reports whether an exchange of this type can send a message with key through a binding.
+func routes(kind, bindingKey, key string) bool {
+	switch kind {
+	case "direct":
+		return bindingKey == key
+	case "topic":
+		return topicMatches(strings.Split(bindingKey, "."), strings.Split(key, "."))
+	default:
+		// Fanout always does; the others decide by headers, hashes or what a plugin knows.
+		return true
+	}
+}
+
+// topicMatches compares word by word: * is one word, # any number of them.
+func topicMatches(pattern, words []string) bool {
+	if len(pattern) == 0 {
+		return len(words) == 0
+	}
+	if pattern[0] == "#" {
+		return topicMatches(pattern[1:], words) || len(words) > 0 && topicMatches(pattern, words[1:])
+	}
+	return len(words) > 0 && (pattern[0] == "*" || pattern[0] == words[0]) && topicMatches(pattern[1:], words[1:])
+}

@@ -1,0 +1,111 @@
+package rabbitmqadmin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// LiveQueue is a queue as the broker has it.
+type LiveQueue struct {
+	Name, VHost                    string
+	Type                           topology.QueueType
+	Durable, AutoDelete, Exclusive bool
+	// Arguments are those it was declared with. 4.x adds x-queue-type where it was left out.
+	Arguments topology.Arguments
+	// Policy is the name of the policy that applies; "" without one. [Client.Queue] has it from the statistics, up to 10 s late.
+	Policy string
+	// Consumers is from the statistics: up to 10 s late, and 0 in lists.
+	Consumers int
+	// Messages (all of them, those that wait to be dead-lettered included), Ready and Unacknowledged are from the
+	// statistics: up to 10 s late. nil is unknown: on a fresh queue, and in lists.
+	Messages, Ready, Unacknowledged *int64
+}
+
+// wireQueue is a queue in the API's JSON. rabbit-hole's type cannot tell an absent count from 0 and rounds integers.
+type wireQueue struct {
+	Name           string             `json:"name"`
+	VHost          string             `json:"vhost"`
+	Type           topology.QueueType `json:"type"`
+	Durable        flag               `json:"durable"`
+	AutoDelete     flag               `json:"auto_delete"`
+	Exclusive      flag               `json:"exclusive"`
+	Arguments      topology.Arguments `json:"arguments"`
+	Policy         string             `json:"policy"`
+	State          string             `json:"state"`
+	Consumers      int                `json:"consumers"`
+	Messages       *int64             `json:"messages"`
+	Ready          *int64             `json:"messages_ready"`
+	Unacknowledged *int64             `json:"messages_unacknowledged"`
+}
+
+// flag reads a boolean that some versions write as null or "undefined".
+type flag bool
+
+func (f *flag) UnmarshalJSON(text []byte) error {
+	*f = string(text) == "true"
+	return nil
+}
+
+var _ json.Unmarshaler = (*flag)(nil)
+
+const (
+	columnsList   = "name,vhost,type,durable,auto_delete,exclusive,arguments,policy"
+	columnsSingle = columnsList + ",state,consumers,messages,messages_ready,messages_unacknowledged"
+)
+
+func (w wireQueue) live() LiveQueue {
+	return LiveQueue{
+		Name: w.Name, VHost: w.VHost, Type: w.Type,
+		Durable: bool(w.Durable), AutoDelete: bool(w.AutoDelete), Exclusive: bool(w.Exclusive),
+		Arguments: w.Arguments, Policy: w.Policy, Consumers: w.Consumers,
+		Messages: w.Messages, Ready: w.Ready, Unacknowledged: w.Unacknowledged,
+	}
+}
+
+// Queue reads one queue. A queue that is not there is [ErrNotFound].
+func (c *Client) Queue(ctx context.Context, vhost, name string) (LiveQueue, error) {
+	got, err := c.queue(ctx, vhost, name)
+	return got.live(), err
+}
+
+func (c *Client) queue(ctx context.Context, vhost, name string) (wireQueue, error) {
+	var got wireQueue
+	x := c.newCall(ctx, opRead, queueObject(name), vhost)
+	x.into = &got
+	if err := x.run(func(rh *rabbithole.Client) error {
+		_, err := rh.GetQueueWithParameters(vhost, name, query("columns", columnsSingle))
+		return err
+	}); err != nil {
+		return wireQueue{}, err
+	}
+	if got.Name != name || got.VHost != vhost {
+		return wireQueue{}, x.somethingElse(got.Name, got.VHost)
+	}
+	c.sawVHost(x.answered, vhost)
+	if got.Arguments == nil {
+		got.Arguments = topology.Arguments{}
+	}
+	return got, nil
+}
+
+// somethingElse is the error when an answer is about another object than was asked for.
+func (x *call) somethingElse(name, vhost string) error {
+	e := x.failure(nil, 0, fmt.Errorf("the answer is about %q in vhost %q", name, vhost))
+	e.Advice = "is the endpoint RabbitMQ's management API, and does a proxy in between change paths?"
+	return e
+}
+
+// query makes the query string of pairs of names and values.
+func query(pairs ...string) url.Values {
+	out := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		out.Set(pairs[i], pairs[i+1])
+	}
+	return out
+}

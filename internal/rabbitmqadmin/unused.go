@@ -1,0 +1,77 @@
+package rabbitmqadmin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// DeleteExchangeIfUnused deletes an exchange that nothing uses any more: no binding from it or to it, no queue that
+// dead-letters to it (by argument or, where the user may see policies, by policy) and no exchange that has it as its
+// alternate. RabbitMQ's own "if-unused" looks at the bindings from it only. Otherwise it is kept and usedBy says by what,
+// in words. An exchange that is gone counts as deleted.
+//
+// No other write of this client to the exchange comes in between. Other clients' may.
+func (c *Client) DeleteExchangeIfUnused(ctx context.Context, vhost, name string) (deleted bool, usedBy []string, err error) {
+	unlock, err := c.exchanges.write(ctx, vhost, name)
+	if err != nil {
+		return false, nil, err
+	}
+	defer unlock()
+	if usedBy, err = c.exchangeUsers(ctx, vhost, name); err != nil || len(usedBy) > 0 {
+		return false, usedBy, err
+	}
+	err = gone(c.deleteExchange(ctx, vhost, name, true))
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest {
+		// Somebody bound to it just now.
+		if usedBy, usersErr := c.exchangeUsers(ctx, vhost, name); usersErr == nil && len(usedBy) > 0 {
+			return false, usedBy, nil
+		}
+	}
+	return err == nil, nil, err
+}
+
+// exchangeUsers says in words what uses an exchange. The cheap questions come first, and the first answer ends it.
+func (c *Client) exchangeUsers(ctx context.Context, vhost, name string) ([]string, error) {
+	from, to, err := c.ExchangeBindings(ctx, vhost, name)
+	if err != nil {
+		return nil, err
+	}
+	var users []string
+	for _, b := range slices.Concat(from, to) {
+		users = append(users, bindingObject(b))
+	}
+	if len(users) > 0 {
+		return users, nil
+	}
+	queues, err := c.queues.notBefore(ctx, vhost, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	routes, err := c.deadLetterRoutes(ctx, vhost, queues)
+	if err != nil {
+		return nil, err
+	}
+	for queue, route := range routes {
+		if route.exchange == name {
+			users = append(users, fmt.Sprintf("%s, whose %s it is", queueObject(queue), topology.ArgDeadLetterExchange))
+		}
+	}
+	exchanges, err := c.exchangeList.notBefore(ctx, vhost, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range exchanges {
+		if e.Arguments[argAlternateExchange] == name {
+			users = append(users, fmt.Sprintf("%s, whose %s it is", exchangeObject(e.Name), argAlternateExchange))
+		}
+	}
+	slices.Sort(users)
+	return users, nil
+}

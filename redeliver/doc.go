@@ -1,0 +1,45 @@
+// Package redeliver is the API with which an application consumes a topic whose
+// retry topology is infrastructure: the queues, their arguments and the retry
+// policy are provisioned by Terraform (provider redeliver/redeliver), written
+// down in a [Manifest], and obeyed here. Nothing in this package or below it
+// declares, changes or deletes anything on a broker.
+//
+// A consumer is a [Handler] and a manifest. The handler says what is to become
+// of a message by returning an [Outcome], and the library carries it out:
+//
+//	Ack()                done
+//	Retry(err)           again after the next delay of the policy; counts toward max_retries
+//	RetryAfter(d, err)   the same, but not before d
+//	Reject(err)          failed for good: to the dead-letter queue
+//	Defer()              not now: again after the first delay, without counting
+//	DeferFor(d)          the same, but not before d
+//	Park(err)            nobody can read this: to the parked queue, where there is one
+//
+// [FromError] turns an ordinary error into an outcome, with [Permanent] to mark
+// the errors that no retry will cure. [JSON] decodes bodies before the handler
+// sees them, and parks what does not decode.
+//
+// To open a consumer on RabbitMQ, go on with package redeliver/rabbitmq; its
+// example is a complete program. The package you are reading has the types that
+// every broker shares: outcomes, [Message], handlers, [Config], [Stats], [Event]
+// and the errors.
+//
+// # Delivery is at least once
+//
+// A message is acknowledged after its handler returned, so a crash or a lost
+// connection in between hands it out again. While a connection is lost, its
+// handlers run on: the outcome of each is dropped and counted
+// ([Stats].Dropped), because the broker has taken the message back and gives it
+// to somebody else. Handlers must tolerate that.
+//
+// # Retrying in place
+//
+// Under the strategy in_place, the default, a message that is to be retried
+// waits in this process and stays unacknowledged on the broker. It occupies a
+// prefetch slot and no worker; [Config].MaxHeld bounds how many do. Nothing is
+// published, so the consumer's user needs read permission on one queue and
+// nothing else. On a quorum queue the broker counts the retries, and other
+// consumers of the queue see the same count. A classic queue counts nothing:
+// there the retry is handed to a handler of this same process, and the count is
+// lost with the process.
+package redeliver

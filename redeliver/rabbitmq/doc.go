@@ -1,0 +1,33 @@
+// Package rabbitmq opens a consumer on RabbitMQ.
+//
+//	manifest, err := redeliver.LoadManifest("orders.manifest.json") // the topic resource's manifest attribute
+//	...
+//	consumer, err := rabbitmq.Open(ctx, rabbitmq.Config{
+//		URL:      os.Getenv("AMQP_URL"),
+//		Manifest: manifest,
+//		Handler:  redeliver.JSON(handleOrder),
+//	})
+//	...
+//	return consumer.Run(ctx) // until ctx is done
+//
+// See the package example for a complete program, and package redeliver for
+// handlers, outcomes and configuration.
+//
+// # What the broker's user needs
+//
+// Read permission on the work queue, and nothing else, under most manifests:
+// configure "^$", write "^$", read "^orders$". The consumer declares nothing
+// and, under the strategy in_place, publishes nothing. Two settings of the
+// topic need write permission on an exchange as well, which [Open] checks:
+// park = "publish", and a convention whose work queue has no dead-letter
+// exchange. The provider function build_permissions says what a manifest needs.
+//
+// # When the connection is lost
+//
+// The consumer connects and subscribes again by itself, with pauses that grow
+// to 30 seconds. What it had not settled the broker delivers again: on a quorum
+// queue each of those messages has spent one retry, started or not, which is
+// why Config.Prefetch is small by default. A deleted queue and a message that
+// was held longer than the consumer timeout are told apart from a lost
+// connection in the log.
+package rabbitmq

@@ -1,0 +1,64 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver/rabbitmq"
+)
+
+type order struct {
+	ID      string `json:"id"`
+	Version int    `json:"version"`
+}
+
+// A consumer as a service runs it: it ends on SIGTERM, after the handlers that
+// run have returned.
+func Example() {
+	manifest, err := redeliver.LoadManifest("orders.manifest.json")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	consumer, err := rabbitmq.Open(ctx, rabbitmq.Config{
+		URL:      os.Getenv("AMQP_URL"),
+		Manifest: manifest,
+		Handler: redeliver.JSON(func(ctx context.Context, o order, msg *redeliver.Message) redeliver.Outcome {
+			if o.Version > 2 {
+				return redeliver.Park(fmt.Errorf("version %d is not known", o.Version))
+			}
+			return redeliver.FromError(ship(ctx, o))
+		}),
+		Consumer: redeliver.Config{Workers: 16, HandlerTimeout: 30 * time.Second},
+	})
+	if err != nil {
+		log.Fatal(err) // says what infrastructure has to provide
+	}
+	if err := consumer.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ship(context.Context, order) error { return nil }
+
+// What went wrong at start-up is matched by type.
+func ExampleOpen_missingQueue() {
+	_, err := rabbitmq.Open(context.Background(), rabbitmq.Config{ /* ... */ })
+	var bind *redeliver.BindError
+	switch {
+	case errors.Is(err, redeliver.ErrQueueNotFound) && errors.As(err, &bind):
+		fmt.Printf("apply the topic %q in vhost %q first\n", bind.Topic, bind.VHost)
+	case err != nil:
+		fmt.Println(err)
+	}
+	// Output: opening a consumer: there is no manifest: read one with redeliver.LoadManifest, ManifestFromEnv or ParseManifest
+}

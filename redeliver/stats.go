@@ -1,0 +1,54 @@
+package redeliver
+
+// Stats are a consumer's counters since it was opened, and two gauges. The
+// numbers are read one after the other while messages move on.
+type Stats struct {
+	// Delivered counts the messages that the broker sent, redeliveries included.
+	Delivered uint64
+	// Handled counts the calls of the handler.
+	Handled uint64
+
+	// Acked counts the messages that were acknowledged because the handler said so.
+	Acked uint64
+	// Retried counts the Retry outcomes that were honoured.
+	Retried uint64
+	// Deferred counts the Defer outcomes.
+	Deferred uint64
+	// DeadLettered counts the messages sent to the dead-letter queue, whatever the reason. It includes parked ones where
+	// the manifest says park = "reject".
+	DeadLettered uint64
+	// Parked counts the messages sent to the parked queue.
+	Parked uint64
+	// Discarded counts the messages that would have been dead-lettered and were dropped, because the topic has no
+	// dead-letter queue. Each is logged as a warning.
+	Discarded uint64
+
+	// Exhausted counts the dead-lettered or discarded messages whose retries were spent.
+	Exhausted uint64
+	// Expired counts those that were as old as give_up_after.
+	Expired uint64
+	// DelayTooLong counts those whose handler asked for a delay that cannot be waited.
+	DelayTooLong uint64
+
+	// Undecodable counts the bodies that did not decode, and Oversized those over MaxMessageSize.
+	Undecodable, Oversized uint64
+	// Panicked counts the handler calls that panicked, and TimedOut those that exceeded HandlerTimeout.
+	Panicked, TimedOut uint64
+
+	// SetAsideFailed counts the failed attempts to publish a message to the parked or the dead-letter queue. The message
+	// is kept, waits, and is published again.
+	SetAsideFailed uint64
+	// HandedBack counts the messages that were given back to the broker before their wait was over, because the consumer
+	// timeout or a shutdown was near, or before they were started.
+	HandedBack uint64
+	// Dropped counts the outcomes that could not be carried out, because the session of their delivery had ended. The
+	// broker delivers those messages again.
+	Dropped uint64
+	// SessionsLost counts the subscriptions that ended without being asked to, and Reconnects those that followed.
+	SessionsLost, Reconnects uint64
+
+	// Held is how many messages wait at this moment to be retried, deferred or published again.
+	Held int
+	// Running is how many handlers run at this moment.
+	Running int
+}
