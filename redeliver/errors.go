@@ -181,11 +181,11 @@ func (e *BindError) Error() string {
 		object = fmt.Sprintf("exchange %q", e.Exchange)
 	}
 	s := fmt.Sprintf("topic %q: binding to %s in vhost %q at %s as user %q: %v", e.Topic, object, e.VHost, e.Address, e.User, e.Kind)
-	if e.Advice != "" {
-		s += "; " + e.Advice
-	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
+	}
+	if e.Advice != "" {
+		s += "; " + e.Advice
 	}
 	return s
 }

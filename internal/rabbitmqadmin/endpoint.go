@@ -55,13 +55,17 @@ func parseAddress(text, plain, secure string) (*url.URL, error) {
 	if u.User != nil {
 		return nil, fmt.Errorf("%q has credentials in it: put them into username and password, which are kept out of state and logs", u.Scheme+"://"+u.Host)
 	}
+	shown := fmt.Sprintf("%q", text)
+	if strings.ContainsAny(text, "@?") {
+		shown = "(not shown, because it may have credentials in it)"
+	}
 	switch {
 	case u.Scheme != plain && u.Scheme != secure:
-		return nil, fmt.Errorf("%q: it has to begin with %s:// or %s://", text, plain, secure)
+		return nil, fmt.Errorf("%s: it has to begin with %s:// or %s://", shown, plain, secure)
 	case u.Hostname() == "":
-		return nil, fmt.Errorf("%q: there is no host in it; write %s://HOST:PORT", text, plain)
+		return nil, fmt.Errorf("%s: there is no host in it; write %s://HOST:PORT", shown, plain)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, fmt.Errorf("%q: it has a query or a fragment, and paths are appended to it; leave that out", text)
+		return nil, fmt.Errorf("%s: it has a query or a fragment, and paths are appended to it; leave that out", shown)
 	}
 	return u, nil
 }

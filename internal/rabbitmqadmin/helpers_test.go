@@ -3,6 +3,8 @@ package rabbitmqadmin
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -149,3 +151,5 @@ func bind(t *testing.T, c *Client, vhost string, bindings ...topology.Binding) {
 		must(t, c.Bind(t.Context(), vhost, b))
 	}
 }
+
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -5,10 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/rabbitmq/amqp091-go"
 )
 
 // connectionHint says what a failed connection usually means; "" where its own text says it all.
@@ -34,6 +37,8 @@ func connectionHint(err error) string {
 		return "the server does not speak HTTP on this port: is it TLS (use https://), or the AMQP port 5672 instead of the management port 15672?"
 	case errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:"):
 		return "the server broke off the TLS handshake: does it want a client certificate, or another one?"
+	case errors.Is(err, amqp091.ErrClosed) || errors.Is(err, io.EOF):
+		return "the server closed the connection while it was being opened: does it want TLS, or a client certificate, or is this not the port?"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "there is no host of this name"
 	case errors.Is(err, syscall.ECONNREFUSED):

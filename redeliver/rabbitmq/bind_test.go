@@ -130,7 +130,9 @@ func TestBindErrors(t *testing.T) {
 		}), redeliver.ErrUnreachable, []string{"127.0.0.1:" + unused, "localhost:" + unused, "refused", "check the address"}},
 		"no such host": {change(func(c *rabbitmq.Config) { c.URL = withHost("amqp", "no-such-host.invalid:5672") }),
 			redeliver.ErrUnreachable, []string{"no-such-host.invalid", "does not resolve"}},
-		"TLS to a plain port": {change(func(c *rabbitmq.Config) { c.URL, c.TLS = withHost("amqps", plain.Host), &tls.Config{MinVersion: tls.VersionTLS12} }),
+		"TLS to a plain port": {change(func(c *rabbitmq.Config) {
+			c.URL, c.TLS = withHost("amqps", plain.Host), &tls.Config{MinVersion: tls.VersionTLS12}
+		}),
 			redeliver.ErrUnreachable, []string{"does not speak TLS"}},
 		"TLS with an amqp URL": {change(func(c *rabbitmq.Config) { c.TLS = &tls.Config{MinVersion: tls.VersionTLS12} }), nil, []string{"amqps://"}},
 		"silent server":        {change(func(c *rabbitmq.Config) { c.URL = withHost("amqp", silent) }), redeliver.ErrUnreachable, []string{silent}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -182,6 +183,9 @@ func (w *world) open(cfg redeliver.Config, handler redeliver.Handler) *live {
 	}
 	w.t.Cleanup(func() {
 		_ = l.Close() // a test that cares has stopped it
+		if strings.Contains(l.log.String(), w.pass) {
+			w.t.Error("the password is in the log")
+		}
 		if w.t.Failed() {
 			w.t.Logf("--- end of a consumer's log ---\n%s", l.log.tail())
 		}
@@ -280,7 +284,7 @@ func (b *lockedBuffer) String() string {
 
 func (b *lockedBuffer) tail() string {
 	s := b.String()
-	return s[max(0, len(s)-8000):]
+	return s[max(0, len(s)-4000):]
 }
 
 // ids are n message ids.

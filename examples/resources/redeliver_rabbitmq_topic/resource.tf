@@ -1,0 +1,34 @@
+locals { topic = "orders" }
+
+resource "redeliver_rabbitmq_dead_letter_queue" "orders" { topic = local.topic }
+
+resource "redeliver_rabbitmq_parked_queue" "orders" { topic = local.topic }
+
+resource "redeliver_rabbitmq_hold_ladder" "orders" {
+  topic  = local.topic
+  delays = ["5s", "30s", "2m"]
+}
+
+# Everything that a topic can have: messages wait up to 30s in the consumer,
+# longer in a hold queue.
+resource "redeliver_rabbitmq_topic" "orders" {
+  name              = local.topic
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.orders.name
+  parked_queue      = redeliver_rabbitmq_parked_queue.orders.name
+  hold_queues       = redeliver_rabbitmq_hold_ladder.orders.queues
+  retry             = { strategy = "hybrid", max_retries = 10, give_up_after = "1d" }
+  bindings          = [{ exchange = "amq.topic", routing_key = "order.*" }]
+}
+
+# The least: retries wait in the consumer, which needs read permission only.
+resource "redeliver_rabbitmq_dead_letter_queue" "invoices" { topic = "invoices" }
+
+resource "redeliver_rabbitmq_topic" "invoices" {
+  name              = "invoices"
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.invoices.name
+  retry             = { delays = ["1s", "10s", "1m"], max_retries = 5 }
+}
+
+output "orders_manifest" {
+  value = redeliver_rabbitmq_topic.orders.manifest
+}
