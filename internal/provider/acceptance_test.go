@@ -1,8 +1,11 @@
 package provider
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,10 +13,30 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 )
+
+// testsAtOnce is how many tests run beside each other unless -parallel says otherwise: most of their time they wait
+// for the broker's statistics.
+const testsAtOnce = "6"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked {
+		if err := flag.Set("test.parallel", testsAtOnce); err != nil {
+			panic(err)
+		}
+	}
+	code := m.Run()
+	removeBuilt()
+	os.Exit(code)
+}
 
 // bundle is what one acceptance test works with: a vhost of its own on the
 // shared broker and the provider block that reaches it.
@@ -21,7 +44,7 @@ type bundle struct {
 	t      *testing.T
 	broker *brokertest.Broker
 	vhost  string
-	// provider is the provider block; block writes one with further attributes inside rabbitmq.
+	// provider is the provider block of a provider that can ask for exact depths; block writes other ones.
 	provider string
 }
 
@@ -30,13 +53,29 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	t.Parallel()
 	b := brokertest.Shared(t)
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("no TF_ACC: run make test")
+	}
 	bundle := &bundle{t: t, broker: b, vhost: brokertest.VHost(t, b)}
-	bundle.provider = bundle.block("")
+	bundle.provider = bundle.block("amqp_endpoints = [" + fmt.Sprintf("%q", bundle.amqpEndpoint()) + "]")
 	return bundle
+}
+
+func (b *bundle) amqpEndpoint() string {
+	u, err := url.Parse(b.broker.AMQPURL(b.vhost))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return "amqp://" + u.Host
 }
 
 // block writes the provider block, with further attributes inside rabbitmq.
 func (b *bundle) block(more string) string {
+	return b.blockAt(b.broker.ManagementURL(), b.broker.Username(), b.broker.Password(), more)
+}
+
+// blockAt writes the provider block for an endpoint and a user, with further attributes inside rabbitmq.
+func (b *bundle) blockAt(endpoint, user, password, more string) string {
 	return fmt.Sprintf(`
 provider "redeliver" {
   rabbitmq = {
@@ -47,48 +86,93 @@ provider "redeliver" {
     %s
   }
 }
-`, b.broker.ManagementURL(), b.broker.Username(), b.broker.Password(), b.vhost, more)
+`, endpoint, user, password, b.vhost, more)
 }
 
-// withAMQP is the provider block of a provider that can ask for exact depths.
-func (b *bundle) withAMQP() string {
-	u, err := url.Parse(b.broker.AMQPURL(b.vhost))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return b.block(fmt.Sprintf("amqp_endpoints = [%q]", "amqp://"+u.Host))
-}
-
+// factories serve the provider in this process. It does not see the environment: what a test's provider is configured
+// with is in the test.
 func factories() map[string]func() (tfprotov6.ProviderServer, error) {
-	return map[string]func() (tfprotov6.ProviderServer, error){
-		"redeliver": providerserver.NewProtocol6WithError(New("test")()),
-	}
+	return factoriesWith(nil)
 }
 
-// run applies steps to a working directory of their own.
+func factoriesWith(env map[string]string) map[string]func() (tfprotov6.ProviderServer, error) {
+	served := &redeliverProvider{version: "test", getenv: func(name string) string { return env[name] }}
+	return map[string]func() (tfprotov6.ProviderServer, error){"redeliver": providerserver.NewProtocol6WithError(served)}
+}
+
+// run applies steps to a working directory of their own, and destroys everything at the end.
 func (b *bundle) run(steps ...resource.TestStep) {
 	b.t.Helper()
-	resource.Test(b.t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps:                    steps,
-	})
+	b.runWith(nil, steps...)
 }
 
-// request sends a request to the management API; format is a path below the vhost, such as "queues/%s/orders".
+func (b *bundle) runWith(env map[string]string, steps ...resource.TestStep) {
+	b.t.Helper()
+	resource.Test(b.t, resource.TestCase{ProtoV6ProviderFactories: factoriesWith(env), Steps: steps})
+}
+
+// unchanged is a step in which the same configuration plans nothing.
+func unchanged(config string) resource.TestStep {
+	return resource.TestStep{
+		Config:           config,
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+	}
+}
+
+// path fills the vhost into a path below /api: "queues/%s/orders".
+func (b *bundle) path(format string) string {
+	return "/api/" + fmt.Sprintf(format, url.PathEscape(b.vhost))
+}
+
+// request sends a request to the management API; format is a path with the vhost left out, such as "queues/%s/orders".
 func (b *bundle) request(method, format string, body any) []byte {
 	b.t.Helper()
-	status, answer := brokertest.Request(b.t, b.broker, method, "/api/"+fmt.Sprintf(format, b.vhost), body)
+	status, answer := brokertest.Request(b.t, b.broker, method, b.path(format), body)
 	if status >= 300 {
-		b.t.Fatalf("%s %s: %d %s", method, fmt.Sprintf(format, b.vhost), status, answer)
+		b.t.Fatalf("%s %s: %d %s", method, b.path(format), status, answer)
 	}
 	return answer
 }
 
-// exists reports whether something of the management API is there.
+// remake deletes a queue by hand and makes it again with other arguments.
+func (b *bundle) remake(queue string, arguments map[string]any) {
+	b.t.Helper()
+	b.request("DELETE", "queues/%s/"+queue, nil)
+	b.request("PUT", "queues/%s/"+queue, map[string]any{"durable": true, "arguments": arguments})
+}
+
+// argumentsOf are the live arguments of a queue.
+func (b *bundle) argumentsOf(queue string) map[string]any {
+	b.t.Helper()
+	var live struct {
+		Arguments map[string]any `json:"arguments"`
+	}
+	if err := json.Unmarshal(b.request("GET", "queues/%s/"+queue, nil), &live); err != nil {
+		b.t.Fatal(err)
+	}
+	return live.Arguments
+}
+
+// exists reports whether something of the management API is there. A binding's path lists; an empty list is nothing.
 func (b *bundle) exists(format string) bool {
 	b.t.Helper()
-	status, _ := brokertest.Request(b.t, b.broker, "GET", "/api/"+fmt.Sprintf(format, b.vhost), nil)
-	return status == 200
+	status, answer := brokertest.Request(b.t, b.broker, "GET", b.path(format), nil)
+	return status == 200 && string(answer) != "[]"
+}
+
+// mustExist and mustBeGone check on the broker.
+func (b *bundle) mustExist(formats ...string) {
+	b.t.Helper()
+	if err := b.there(formats...)(nil); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bundle) mustBeGone(formats ...string) {
+	b.t.Helper()
+	if err := b.gone(formats...)(nil); err != nil {
+		b.t.Error(err)
+	}
 }
 
 // gone checks that something is not there.
@@ -96,7 +180,7 @@ func (b *bundle) gone(formats ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for _, format := range formats {
 			if b.exists(format) {
-				return fmt.Errorf("%s is still there", fmt.Sprintf(format, b.vhost))
+				return fmt.Errorf("%s is still there", b.path(format))
 			}
 		}
 		return nil
@@ -108,14 +192,41 @@ func (b *bundle) there(formats ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for _, format := range formats {
 			if !b.exists(format) {
-				return fmt.Errorf("%s is not there", fmt.Sprintf(format, b.vhost))
+				return fmt.Errorf("%s is not there", b.path(format))
 			}
 		}
 		return nil
 	}
 }
 
-// says matches an error that has every one of the texts in it, in this order, however the CLI broke its lines.
+// publish puts n messages into a queue.
+func (b *bundle) publish(queue string, n int) {
+	b.t.Helper()
+	messages := make([]amqp091.Publishing, n)
+	for i := range messages {
+		messages[i] = amqp091.Publishing{DeliveryMode: amqp091.Persistent, Body: []byte(fmt.Sprint(i))}
+	}
+	brokertest.Publish(b.t, b.broker, b.vhost, "", queue, messages...)
+}
+
+// waitCounted waits until the broker's own statistics show n messages in a queue: a plan can know no more.
+func (b *bundle) waitCounted(queue string, n int) {
+	b.t.Helper()
+	brokertest.WaitFor(b.t, func() (bool, string) {
+		var live struct {
+			Messages *int `json:"messages"`
+		}
+		if err := json.Unmarshal(b.request("GET", "queues/%s/"+queue, nil), &live); err != nil {
+			return false, err.Error()
+		}
+		if live.Messages == nil {
+			return false, "no count yet"
+		}
+		return *live.Messages == n, fmt.Sprintf("%d messages, want %d", *live.Messages, n)
+	})
+}
+
+// says matches a text that has every one of the texts in it, in this order, however the CLI broke its lines.
 func says(texts ...string) *regexp.Regexp {
 	parts := make([]string, len(texts))
 	for i, text := range texts {
@@ -128,7 +239,7 @@ func says(texts ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.Join(parts, `.*`))
 }
 
-// orders is a topic with everything that belongs to it; retry and more go into the topic.
+// orders is a topic with everything that belongs to it; more goes into the topic.
 func orders(more string) string {
 	return `
 resource "redeliver_rabbitmq_dead_letter_queue" "orders" { topic = "orders" }
@@ -145,4 +256,10 @@ resource "redeliver_rabbitmq_topic" "orders" {
 ` + more + `
 }
 `
+}
+
+// losing makes resources that are deleted whatever they hold, for tests that are about something else.
+func losing(config string) string {
+	resources := regexp.MustCompile(`(?m)^(resource "redeliver_rabbitmq_(?:topic|hold_ladder|dead_letter_queue|parked_queue)" "\w+" \{)`)
+	return resources.ReplaceAllString(config, "$1\n  delete_non_empty = true\n")
 }

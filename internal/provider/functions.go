@@ -55,6 +55,14 @@ func (o *options) text(name string) string { return option[string](o, name, "a s
 
 func (o *options) number(name string) int { return int(option[int64](o, name, "a whole number")) }
 
+func (o *options) fraction(name string) float64 {
+	if whole, ok := o.fields[name].(int64); ok {
+		o.asked[name] = true
+		return float64(whole)
+	}
+	return option[float64](o, name, "a number")
+}
+
 func (o *options) duration(name string) time.Duration {
 	text := o.text(name)
 	if text == "" || o.err != nil {
@@ -137,14 +145,13 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 		Identity:   topology.Identity{Topic: topic, Convention: topology.Convention(convention), ConsumerGroup: o.text("consumer_group")},
 		HoldDelays: o.durations("delays"), JitterShards: o.number("jitter_shards"),
 	}
-	switch factor := option[any](&o, "jitter_factor", "a number").(type) {
-	case int64:
-		spec.JitterFactor = float64(factor)
-	case float64:
-		spec.JitterFactor = factor
-	}
+	spec.JitterFactor = o.fraction("jitter_factor")
 	if err := o.finish(); err != nil {
 		resp.Error = argumentError(2, err)
+		return
+	}
+	if _, err := topology.ParseConvention(convention); err != nil {
+		resp.Error = argumentError(1, err)
 		return
 	}
 	if err := spec.Identity.Validate(); err != nil {

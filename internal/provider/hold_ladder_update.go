@@ -20,9 +20,11 @@ const waitOutSlack = 30 * time.Second
 
 // ladderChange is what an update has to do, by queue.
 type ladderChange struct {
-	// missing are made; replaced differ in arguments and are deleted, then made again; removed are waited out and deleted.
+	// missing are made; replaced differ in arguments and are deleted, then made again; removed are waited out, which takes
+	// removedDelay, and deleted.
 	missing, replaced []topology.Queue
 	removed           []string
+	removedDelay      time.Duration
 }
 
 // change compares what the plan computes with what the state last saw.
@@ -36,7 +38,7 @@ func (plan *holdLadderModel) change(state *holdLadderModel, objects topology.Obj
 		switch {
 		case !seen:
 			change.missing = append(change.missing, q)
-		case len(breaking(q.Arguments, have, ignore)) > 0:
+		case len(queueDifferences(q, have, ignore)) > 0:
 			change.replaced = append(change.replaced, q)
 		}
 	}
@@ -45,6 +47,7 @@ func (plan *holdLadderModel) change(state *holdLadderModel, objects topology.Obj
 			change.removed = append(change.removed, name)
 		}
 	}
+	change.removedDelay = longestDelay(live, change.removed)
 	return change
 }
 
@@ -64,15 +67,19 @@ func (r *holdLadderResource) Update(ctx context.Context, req resource.UpdateRequ
 		return
 	}
 	change := plan.change(&state, objects, stringsOf(ctx, plan.IgnoreArguments))
-	limit := defaultLadderTimeout + longestDelay(ladderArguments(&state), change.removed)
-	limit, diags := plan.Timeouts.Update(ctx, limit)
+	limit, diags := plan.Timeouts.Update(ctx, defaultLadderTimeout+change.removedDelay)
 	if resp.Diagnostics.Append(diags...); diags.HasError() {
 		return
 	}
+	old, err := r.objects(ctx, &state, nil)
+	if addError(&resp.Diagnostics, "Invalid hold ladder", err); err != nil {
+		return
+	}
+	request := r.createRequest(ctx, &plan, objects, &resp.Diagnostics)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	if err := r.apply(ctx, admin, &plan, &state, objects, change); err != nil {
+	if err := r.apply(ctx, admin, request, old, change, plan.DeleteNonEmpty.ValueBool()); err != nil {
 		addError(&resp.Diagnostics, "Could not update the hold ladder", err)
 		// What is owned by now is kept in state, so that the next apply goes on from here.
 		afterwards, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
@@ -94,91 +101,87 @@ func (r *holdLadderResource) Update(ctx context.Context, req resource.UpdateRequ
 }
 
 // apply carries out a change. Everything that may refuse is asked before anything is touched.
-func (r *holdLadderResource) apply(ctx context.Context, admin *rabbitmqadmin.Client, plan, state *holdLadderModel, objects topology.Objects, change ladderChange) error {
-	vhost := plan.VHost.ValueString()
-	request := r.createRequest(ctx, plan, topology.Objects{Exchanges: objects.Exchanges, Queues: change.missing})
-	if _, err := r.rt.missing(ctx, admin, request); err != nil {
-		return err
-	}
-	old, err := r.objects(ctx, state, nil)
-	if err != nil {
+func (r *holdLadderResource) apply(ctx context.Context, admin *rabbitmqadmin.Client, request createRequest, old topology.Objects, change ladderChange, deleteNonEmpty bool) error {
+	request.objects.Queues = change.missing
+	asked := creation{createRequest: request, rt: r.rt, admin: admin}
+	if err := asked.look(ctx); err != nil {
 		return err
 	}
 	if len(change.replaced) > 0 {
+		names := queueNames(change.replaced)
 		err := r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
-			VHost: vhost, Queues: queueNames(change.replaced), OwnBindings: bindingsOf(old, queueNames(change.replaced)),
-			DeleteNonEmpty: plan.DeleteNonEmpty.ValueBool(),
+			VHost: request.vhost, Queues: names, OwnBindings: ladderRoutes(old, names), DeleteNonEmpty: deleteNonEmpty,
 		}, nil)
 		if err != nil {
 			return err
 		}
-		request.objects.Queues = append(slices.Clone(change.missing), change.replaced...)
+		request.objects.Queues = slices.Concat(change.missing, change.replaced)
 	}
-	request.objects.Bindings = objects.Bindings
 	if _, err := r.rt.create(ctx, request); err != nil {
 		return err
 	}
-	return r.waitOut(ctx, admin, vhost, change.removed, bindingsOf(old, change.removed), longestDelay(ladderArguments(state), change.removed), plan.DeleteNonEmpty.ValueBool())
+	if len(change.removed) == 0 {
+		return nil
+	}
+	removal := rabbitmqadmin.SafeDelete{VHost: request.vhost, Queues: change.removed, OwnBindings: ladderRoutes(old, change.removed), DeleteNonEmpty: deleteNonEmpty}
+	if deleteNonEmpty {
+		return r.rt.remove(ctx, removal, nil)
+	}
+	return r.waitOut(ctx, admin, removal, change.removedDelay)
 }
 
 // waitOut deletes the hold queues of removed tiers once their messages are home: nothing is routed to them any more,
 // and then it takes their delay. Where that takes too long the routes are given back and nothing is deleted.
-func (r *holdLadderResource) waitOut(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, queues []string, bindings []topology.Binding, delay time.Duration, deleteNonEmpty bool) (err error) {
-	if len(queues) == 0 {
-		return nil
-	}
-	request := rabbitmqadmin.SafeDelete{VHost: vhost, Queues: queues, OwnBindings: bindings, DeleteNonEmpty: deleteNonEmpty}
-	if deleteNonEmpty {
-		return r.rt.remove(ctx, request, nil)
-	}
-	for _, b := range bindings {
-		if err := admin.Unbind(ctx, vhost, b); err != nil {
-			return err
-		}
-	}
+func (r *holdLadderResource) waitOut(ctx context.Context, admin *rabbitmqadmin.Client, removal rabbitmqadmin.SafeDelete, delay time.Duration) (err error) {
 	defer func() {
-		if err == nil {
-			return
-		}
-		restore, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-		defer cancel()
-		for _, b := range bindings {
-			// A queue that was deleted needs its binding no more.
-			if failed := admin.Bind(restore, vhost, b); failed != nil && !errors.Is(failed, rabbitmqadmin.ErrNotFound) {
-				err = errors.Join(err, fmt.Errorf("the binding of hold queue %q was not given back: %w", b.Destination, failed))
-			}
+		if err != nil {
+			err = errors.Join(err, restoreRoutes(ctx, admin, removal))
 		}
 	}()
-	deadline := time.Now().Add(delay + waitOutSlack)
-	for {
-		depths, err := admin.Depths(ctx, vhost, queues)
-		if err != nil {
+	for _, b := range removal.OwnBindings {
+		if err := admin.Unbind(ctx, removal.VHost, b); err != nil {
 			return err
 		}
-		waiting := int64(0)
-		for _, d := range depths {
-			if d.Exists && (!d.Known || d.Total > 0) {
-				waiting += max(1, d.Total)
-			}
-		}
-		if waiting == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the removed hold queues %q in vhost %q still hold %d messages after their delay of %s and %s more; "+
+	}
+	deadline := time.Now().Add(delay + waitOutSlack)
+	for {
+		err := r.rt.remove(ctx, removal, nil)
+		var holding *rabbitmqadmin.NotEmptyError
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("waiting for the messages of the removed hold queues %q in vhost %q to go home: %w; raise timeouts.update, or apply again later",
+				removal.Queues, removal.VHost, ctx.Err())
+		case !errors.As(err, &holding):
+			return err
+		case time.Now().After(deadline):
+			return fmt.Errorf("the removed hold queues are not empty after their delay of %s and %s more: %w; "+
 				"look whether an application still publishes to them or their way home is blocked, then apply again",
-				queues, vhost, waiting, topology.FormatDuration(delay), topology.FormatDuration(waitOutSlack))
+				topology.FormatDuration(delay), topology.FormatDuration(waitOutSlack), err)
 		}
-		tflog.Info(ctx, "waiting for the messages of removed hold queues to go home", map[string]any{"vhost": vhost, "queues": queues, "messages": waiting})
+		tflog.Info(ctx, "waiting for the messages of removed hold queues to go home", map[string]any{"vhost": removal.VHost, "queues": removal.Queues})
 		timer := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("waiting for %d messages of the removed hold queues %q to go home: %w; raise timeouts.update, or apply again later", waiting, queues, ctx.Err())
+			timer.Stop() // the next try says so
 		case <-timer.C:
 		}
 	}
-	return r.rt.remove(ctx, request, nil)
+}
+
+// restoreRoutes gives hold queues the bindings back that lead to them.
+func restoreRoutes(ctx context.Context, admin *rabbitmqadmin.Client, removal rabbitmqadmin.SafeDelete) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	var failed error
+	for _, b := range removal.OwnBindings {
+		// A queue that was deleted needs its binding no more.
+		if err := admin.Bind(ctx, removal.VHost, b); err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
+			failed = errors.Join(failed, fmt.Errorf("the binding of hold queue %q was not given back: %w", b.Destination, err))
+		}
+	}
+	return failed
 }
 
 func longestDelay(arguments map[string]map[string]string, queues []string) time.Duration {
@@ -195,21 +198,18 @@ func longestDelay(arguments map[string]map[string]string, queues []string) time.
 	return longest
 }
 
-func queueNames(queues []topology.Queue) []string {
-	names := make([]string, len(queues))
-	for i, q := range queues {
-		names[i] = q.Name
-	}
-	return names
-}
-
-// bindingsOf are the bindings of objects that lead to any of queues.
-func bindingsOf(objects topology.Objects, queues []string) []topology.Binding {
-	var bindings []topology.Binding
+// ladderRoutes are the bindings that lead to hold queues, whether or not their tiers are among objects.
+func ladderRoutes(objects topology.Objects, queues []string) []topology.Binding {
+	var routes []topology.Binding
+	var sources []string
 	for _, b := range objects.Bindings {
-		if slices.Contains(queues, b.Destination) {
-			bindings = append(bindings, b)
+		if slices.Contains(sources, b.Source) {
+			continue
+		}
+		sources = append(sources, b.Source)
+		for _, queue := range queues {
+			routes = append(routes, topology.Binding{Source: b.Source, Destination: queue, DestinationType: topology.BindingToQueue, RoutingKey: queue})
 		}
 	}
-	return bindings
+	return routes
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -26,6 +27,8 @@ type createRequest struct {
 	ignore []string
 	// resourceType and importID make up the import block that the error shows.
 	resourceType, importID string
+	// diags takes warnings.
+	diags *diag.Diagnostics
 }
 
 // create makes every object that is missing: exchanges, queues, then bindings.
@@ -37,158 +40,177 @@ func (rt *runtime) create(ctx context.Context, req createRequest) (left []string
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, len(req.objects.Queues))
-	for i, q := range req.objects.Queues {
-		keys[i] = objectKey("queue", req.vhost, q.Name)
-	}
+	keys := queueKeys(req.vhost, queueNames(req.objects.Queues))
 	defer rt.locks.lock(keys...)()
 
-	missing, err := rt.missing(ctx, admin, req)
-	if err != nil {
-		return nil, err
+	c := creation{createRequest: req, rt: rt, admin: admin}
+	for _, key := range keys {
+		c.carried = append(c.carried, rt.takeCarried(key)...)
 	}
-	var made topology.Objects
-	if err := rt.makeObjects(ctx, admin, req, missing, &made); err != nil {
-		left, rollbackErr := rt.rollback(ctx, admin, req.vhost, made)
-		return left, errors.Join(err, rollbackErr)
+	if err = c.look(ctx); err == nil {
+		if err = c.make(ctx); err != nil {
+			var rollbackErr error
+			left, rollbackErr = c.rollback(ctx)
+			err = errors.Join(err, rollbackErr)
+		}
 	}
-	return nil, nil
+	if err != nil && len(c.carried) > 0 {
+		err = fmt.Errorf("%w\nThe queue that was to be replaced is deleted, and bindings that led to it and belong to no topic went with it; "+
+			"create these again once the queue is back:\n%s", err, listBindings(c.carried))
+	}
+	return left, err
 }
 
-// missing returns the queues that have to be made. A queue that is there is refused, unless it may be adopted.
-func (rt *runtime) missing(ctx context.Context, admin *rabbitmqadmin.Client, req createRequest) ([]topology.Queue, error) {
-	var missing []topology.Queue
-	for _, q := range req.objects.Queues {
-		live, err := admin.Queue(ctx, req.vhost, q.Name)
+// creation is one create on its way.
+type creation struct {
+	createRequest
+	rt    *runtime
+	admin *rabbitmqadmin.Client
+	// missing are the queues to make; the others are adopted.
+	missing []topology.Queue
+	// carried are the bindings of deleted queues that the new ones get back.
+	carried []topology.Binding
+	// made is what was made so far.
+	made topology.Objects
+}
+
+// look finds out which queues have to be made. A queue that is there is refused, unless it may be adopted.
+func (c *creation) look(ctx context.Context) error {
+	for _, q := range c.objects.Queues {
+		live, err := c.admin.Queue(ctx, c.vhost, q.Name)
 		switch {
 		case errors.Is(err, rabbitmqadmin.ErrNotFound):
-			missing = append(missing, q)
+			c.missing = append(c.missing, q)
 		case err != nil:
-			return nil, err
-		case !req.adopt:
-			return nil, rt.existsError(req, q, live)
+			return err
+		case !c.adopt:
+			return c.existsError(q, live)
 		default:
-			if differences := breaking(q.Arguments, mirrorArguments(live), req.ignore); len(differences) > 0 {
-				return nil, fmt.Errorf("queue %q in vhost %q exists and cannot be adopted, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
+			if differences := queueDifferences(q, mirrorArguments(live), c.ignore); len(differences) > 0 {
+				return fmt.Errorf("queue %q in vhost %q exists and cannot be adopted, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
 					"Accept a difference with ignore_arguments, or import the queue to have it replaced:\n%s",
-					q.Name, req.vhost, describe(differences), req.importBlock())
-			}
-		}
-	}
-	return missing, nil
-}
-
-// makeObjects creates and notes in made what it created.
-func (rt *runtime) makeObjects(ctx context.Context, admin *rabbitmqadmin.Client, req createRequest, queues []topology.Queue, made *topology.Objects) error {
-	for _, e := range req.objects.Exchanges {
-		created, err := rt.ensureExchange(ctx, admin, req.vhost, e)
-		if err != nil {
-			return err
-		}
-		if created {
-			made.Exchanges = append(made.Exchanges, e)
-		}
-	}
-	for _, q := range queues {
-		err := admin.CreateQueue(ctx, req.vhost, q)
-		if !refused(err) {
-			made.Queues = append(made.Queues, q) // also where the answer was lost: the queue may be there
-		}
-		if err != nil {
-			return err
-		}
-		rt.noteCreated(objectKey("queue", req.vhost, q.Name))
-	}
-	for _, b := range req.objects.Bindings {
-		made.Bindings = append(made.Bindings, b)
-		if err := rt.bind(ctx, admin, req.vhost, b, req.objects.Exchanges); err != nil {
-			return err
-		}
-	}
-	for _, q := range queues {
-		for _, b := range rt.takeCarried(objectKey("queue", req.vhost, q.Name)) {
-			if err := admin.Bind(ctx, req.vhost, b); err != nil {
-				return fmt.Errorf("queue %q was replaced and one of its bindings could not be given back: %w", q.Name, err)
+					q.Name, c.vhost, describe(differences), c.importBlock())
 			}
 		}
 	}
 	return nil
 }
 
-// refused reports that the broker answered and said no, so that nothing was made.
-func refused(err error) bool {
-	var answer *rabbitmqadmin.Error
-	var inequivalent *rabbitmqadmin.InequivalentError
-	return errors.As(err, &inequivalent) || errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500
-}
-
-// ensureExchange declares an exchange of the contract. Several resources share it, so that finding it is no error.
-func (rt *runtime) ensureExchange(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, e topology.Exchange) (created bool, err error) {
-	defer rt.locks.lock(objectKey("exchange", vhost, e.Name))()
-	live, err := admin.Exchange(ctx, vhost, e.Name)
-	switch {
-	case errors.Is(err, rabbitmqadmin.ErrNotFound):
-		return true, admin.DeclareExchange(ctx, vhost, rabbitmqadmin.LiveExchange{Name: e.Name, VHost: vhost, Type: e.Type, Durable: true})
-	case err != nil:
-		return false, err
-	}
-	if shown := mirrorExchange(live); shown != e.Name {
-		return false, fmt.Errorf("exchange %q in vhost %q exists as %s and the topology needs a durable %s exchange, which RabbitMQ cannot turn it into; "+
-			"delete the exchange if nothing else uses it, or give the topic another name", e.Name, vhost, shown, e.Type)
-	}
-	return false, nil
-}
-
-// bind makes a binding. Where one of the resource's own exchanges is gone again (another resource may have removed it
-// as unused at the same moment) it is declared once more.
-func (rt *runtime) bind(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding, own []topology.Exchange) error {
-	err := admin.Bind(ctx, vhost, b)
-	if !errors.Is(err, rabbitmqadmin.ErrNotFound) {
+// make creates what is missing and notes what it created.
+func (c *creation) make(ctx context.Context) error {
+	if err := c.makeExchanges(ctx); err != nil {
 		return err
 	}
-	for _, e := range own {
-		if e.Name != b.Source {
-			continue
+	for _, q := range c.missing {
+		outcome, err := c.admin.DeclareQueue(ctx, c.vhost, q)
+		switch {
+		case err == nil && outcome == rabbitmqadmin.Existed, inequivalent(err):
+			// Somebody else made it since [creation.look]: it is not this resource's to delete.
+			return fmt.Errorf("queue %q in vhost %q was made by somebody else at this very moment; apply again to see how it compares", q.Name, c.vhost)
+		case !refused(err):
+			c.made.Queues = append(c.made.Queues, q) // also where the answer was lost: the queue may be there
 		}
-		if _, err := rt.ensureExchange(ctx, admin, vhost, e); err != nil {
+		if err != nil {
 			return err
 		}
-		return admin.Bind(ctx, vhost, b)
+		c.rt.noteCreated(objectKey("queue", c.vhost, q.Name))
 	}
-	return err
+	// Now that the queues name the exchanges nobody deletes them as unused; somebody may have just before.
+	if err := c.makeExchanges(ctx); err != nil {
+		return err
+	}
+	for _, b := range c.objects.Bindings {
+		if err := c.makeBinding(ctx, b); err != nil {
+			return err
+		}
+	}
+	return c.giveBack(ctx)
+}
+
+func (c *creation) makeExchanges(ctx context.Context) error {
+	for _, e := range c.objects.Exchanges {
+		created, err := c.rt.ensureExchange(ctx, c.admin, c.vhost, e)
+		if err != nil {
+			return err
+		}
+		if created {
+			c.made.Exchanges = append(c.made.Exchanges, e)
+		}
+	}
+	return nil
+}
+
+func (c *creation) makeBinding(ctx context.Context, b topology.Binding) error {
+	if !slices.ContainsFunc(c.missing, func(q topology.Queue) bool { return q.Name == b.Destination }) {
+		// What leads to an adopted queue already was not made here.
+		have, err := c.admin.QueueBindings(ctx, c.vhost, b.Destination)
+		if err != nil {
+			return err
+		}
+		if len(present([]topology.Binding{b}, have)) > 0 {
+			return nil
+		}
+	}
+	c.made.Bindings = append(c.made.Bindings, b)
+	return c.rt.bind(ctx, c.admin, c.vhost, b, c.objects.Exchanges)
+}
+
+// giveBack restores the bindings that went with the queue that this one replaces.
+func (c *creation) giveBack(ctx context.Context) error {
+	var lost []topology.Binding
+	for len(c.carried) > 0 {
+		err := c.admin.Bind(ctx, c.vhost, c.carried[0])
+		var answer *rabbitmqadmin.Error
+		switch {
+		case errors.As(err, &answer) && answer.MissingExchange():
+			// It was deleted since, or with its last binding: there is nothing to bind to.
+			lost = append(lost, c.carried[0])
+		case err != nil:
+			return fmt.Errorf("giving a replaced queue its bindings back: %w", err)
+		}
+		c.carried = c.carried[1:]
+	}
+	if len(lost) > 0 {
+		c.diags.AddWarning("Bindings of a replaced queue are gone",
+			fmt.Sprintf("In vhost %q these bindings could not be given back, because their exchanges are gone:\n%s", c.vhost, listBindings(lost)))
+	}
+	return nil
 }
 
 // rollback removes what a failed create made. A queue that holds messages by now stays.
-func (rt *runtime) rollback(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, made topology.Objects) (left []string, err error) {
+func (c *creation) rollback(ctx context.Context) (left []string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	for _, q := range slices.Backward(made.Queues) {
-		request := rabbitmqadmin.SafeDelete{VHost: vhost, Queues: []string{q.Name}}
-		for _, b := range made.Bindings {
-			if b.Destination == q.Name {
-				request.OwnBindings = append(request.OwnBindings, b)
-			}
-		}
-		if _, failed := admin.SafeDelete(ctx, request); failed != nil {
+	for _, q := range slices.Backward(c.made.Queues) {
+		request := rabbitmqadmin.SafeDelete{VHost: c.vhost, Queues: []string{q.Name}, OwnBindings: bindingsTo(c.made.Bindings, q.Name)}
+		if _, failed := c.admin.SafeDelete(ctx, request); failed != nil {
 			left = append(left, q.Name)
 			err = errors.Join(err, fmt.Errorf("what this apply had made was not removed again: %w", failed))
+			continue
+		}
+		c.rt.forgetCreated(objectKey("queue", c.vhost, q.Name))
+	}
+	for _, b := range c.made.Bindings {
+		if len(bindingsTo([]topology.Binding{b}, queueNames(c.made.Queues)...)) == 0 {
+			err = errors.Join(err, c.admin.Unbind(ctx, c.vhost, b))
 		}
 	}
-	for _, e := range made.Exchanges {
-		if _, _, failed := rt.deleteExchange(ctx, admin, vhost, e); failed != nil {
-			err = errors.Join(err, failed)
-		}
+	for _, e := range c.made.Exchanges {
+		err = errors.Join(err, c.rt.deleteExchange(ctx, c.admin, c.vhost, e))
 	}
 	return left, err
 }
 
-// deleteExchange removes an exchange of the contract unless something still uses it.
-func (rt *runtime) deleteExchange(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, e topology.Exchange) (deleted bool, usedBy []string, err error) {
-	if e.Shared {
-		return false, nil, nil
-	}
-	defer rt.locks.lock(objectKey("exchange", vhost, e.Name))()
-	return admin.DeleteExchangeIfUnused(ctx, vhost, e.Name)
+// inequivalent reports that the broker has another object of the name.
+func inequivalent(err error) bool {
+	var other *rabbitmqadmin.InequivalentError
+	return errors.As(err, &other)
+}
+
+// refused reports that the broker answered and said no, so that nothing was made.
+func refused(err error) bool {
+	var answer *rabbitmqadmin.Error
+	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500
 }
 
 // remove deletes queues through the client's safe delete, keeps the bindings that went with them for a replacement, and
@@ -198,26 +220,19 @@ func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete,
 	if err != nil {
 		return err
 	}
-	keys := make([]string, len(request.Queues))
-	for i, q := range request.Queues {
-		keys[i] = objectKey("queue", request.VHost, q)
-	}
+	keys := queueKeys(request.VHost, request.Queues)
 	defer rt.locks.lock(keys...)()
 	result, err := admin.SafeDelete(ctx, request)
+	// The resource's own bindings are made anew, as far as the configuration still has them.
+	foreign := without(result.Bindings, request.OwnBindings)
+	for _, q := range result.Deleted {
+		rt.carry(objectKey("queue", request.VHost, q), bindingsTo(foreign, q))
+	}
 	if err != nil {
 		return err
 	}
-	for i, q := range request.Queues {
-		var bindings []topology.Binding
-		for _, b := range result.Bindings {
-			if b.Destination == q {
-				bindings = append(bindings, b)
-			}
-		}
-		rt.carry(keys[i], bindings)
-	}
 	for _, e := range exchanges {
-		if _, _, err := rt.deleteExchange(ctx, admin, request.VHost, e); err != nil {
+		if err := rt.deleteExchange(ctx, admin, request.VHost, e); err != nil {
 			return err
 		}
 	}
@@ -225,114 +240,59 @@ func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete,
 }
 
 // existsError says that a queue was there before it was created, why that may be, and how to take it over.
-func (rt *runtime) existsError(req createRequest, want topology.Queue, live rabbitmqadmin.LiveQueue) error {
+func (c *creation) existsError(want topology.Queue, live rabbitmqadmin.LiveQueue) error {
 	cause := "It may have been made by hand or by an application; or create_before_destroy, which a resource also inherits from one that depends on it, " +
 		"creates the new queue while the old one of the same name is still there: remove that lifecycle setting, a queue can only be destroyed before it is created."
-	if rt.wasCreated(objectKey("queue", req.vhost, want.Name)) {
+	if c.rt.wasCreated(objectKey("queue", c.vhost, want.Name)) {
 		cause = "This very apply made it for another resource: two resources have one name. Give one of them another name, or remove it."
 	}
 	compared := "Its arguments are those of the configuration."
-	if differences := breaking(want.Arguments, mirrorArguments(live), req.ignore); len(differences) > 0 {
+	if differences := queueDifferences(want, mirrorArguments(live), c.ignore); len(differences) > 0 {
 		compared = "Its arguments differ from the configuration:\n" + describe(differences)
 	}
 	return fmt.Errorf("queue %q in vhost %q exists already, so it was not created and nothing was changed.\n%s\n%s\n"+
-		"To manage it from here on, import it:\n%s\nor set adopt_existing = true.", want.Name, req.vhost, compared, cause, req.importBlock())
+		"To manage it from here on, import it:\n%s\nor set adopt_existing = true.", want.Name, c.vhost, compared, cause, c.importBlock())
 }
 
 func (req createRequest) importBlock() string {
 	return fmt.Sprintf("  import {\n    to = %s.NAME\n    id = %q\n  }", req.resourceType, req.importID)
 }
 
-// mirrorArguments is how a live queue shows in state: its arguments in canonical JSON, its type among them even where
-// the broker keeps that apart, and whatever no queue of the contract is.
-func mirrorArguments(live rabbitmqadmin.LiveQueue) map[string]string {
-	shown := live.Arguments.Canonical()
-	if live.Type != "" {
-		shown[topology.ArgQueueType] = topology.CanonicalJSON(string(live.Type))
+func queueNames(queues []topology.Queue) []string {
+	names := make([]string, len(queues))
+	for i, q := range queues {
+		names[i] = q.Name
 	}
-	if !live.Durable {
-		shown["durable"] = "false"
-	}
-	if live.AutoDelete {
-		shown["auto_delete"] = "true"
-	}
-	if live.Exclusive {
-		shown["exclusive"] = "true"
-	}
-	return shown
+	return names
 }
 
-// mirrorExchange is how a live exchange shows in state: its name, and whatever no exchange of the contract is.
-func mirrorExchange(live rabbitmqadmin.LiveExchange) string {
-	var differs []string
-	if live.Type != "direct" {
-		differs = append(differs, live.Type)
+func queueKeys(vhost string, queues []string) []string {
+	keys := make([]string, len(queues))
+	for i, q := range queues {
+		keys[i] = objectKey("queue", vhost, q)
 	}
-	if !live.Durable {
-		differs = append(differs, "transient")
-	}
-	if live.AutoDelete {
-		differs = append(differs, "auto-delete")
-	}
-	if live.Internal {
-		differs = append(differs, "internal")
-	}
-	if len(differs) == 0 {
-		return live.Name
-	}
-	return fmt.Sprintf("%s (%s)", live.Name, strings.Join(differs, ", "))
+	return keys
 }
 
-// breaking are the differences between what is computed and what a broker shows that only a new queue can repair.
-func breaking(want topology.Arguments, live map[string]string, ignore []string) []topology.Difference {
-	have, err := topology.ParseCanonical(live)
-	if err != nil {
-		have = topology.Arguments{} // state holds what mirrorArguments wrote
-	}
-	var differences []topology.Difference
-	for _, d := range topology.DiffArguments(want, have) {
-		if d.Meaning != topology.EqualInEffect && !slices.Contains(ignore, d.Key) {
-			differences = append(differences, d)
+// bindingsTo are those of the bindings that lead to any of queues.
+func bindingsTo(bindings []topology.Binding, queues ...string) []topology.Binding {
+	var out []topology.Binding
+	for _, b := range bindings {
+		if slices.Contains(queues, b.Destination) {
+			out = append(out, b)
 		}
 	}
-	return differences
+	return out
 }
 
-// plannedArguments is what the plan shows for a queue: what is computed, with accepted differences left as they are.
-func plannedArguments(want topology.Arguments, live map[string]string, ignore []string) (planned map[string]string, differences []topology.Difference) {
-	planned = want.Canonical()
-	if live == nil {
-		return planned, nil
-	}
-	differences = breaking(want, live, ignore)
-	open := map[string]bool{}
-	for _, d := range differences {
-		open[d.Key] = true
-	}
-	for key := range mergedKeys(planned, live) {
-		if open[key] {
-			continue
+// listBindings writes bindings for people, one a line.
+func listBindings(bindings []topology.Binding) string {
+	lines := make([]string, len(bindings))
+	for i, b := range bindings {
+		lines[i] = fmt.Sprintf("  exchange %q to queue %q with key %q", b.Source, b.Destination, b.RoutingKey)
+		if len(b.Arguments) > 0 {
+			lines[i] += " and arguments " + topology.CanonicalJSON(b.Arguments)
 		}
-		if value, ok := live[key]; ok {
-			planned[key] = value
-		} else {
-			delete(planned, key)
-		}
-	}
-	return planned, differences
-}
-
-func mergedKeys(a, b map[string]string) map[string]string {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
-}
-
-// describe lists differences for an error or a warning.
-func describe(differences []topology.Difference) string {
-	lines := make([]string, len(differences))
-	for i, d := range differences {
-		lines[i] = "  " + d.String()
 	}
 	return strings.Join(lines, "\n")
 }

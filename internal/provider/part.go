@@ -105,38 +105,20 @@ func warningsAttribute(ids ...string) schema.Attribute {
 	}
 }
 
-// resolve fills the identity's attributes of the plan from the configuration
-// and the provider's defaults. known is false while any of it is not known.
-func (m *partModel) resolve(rt *runtime, topic types.String, stateVHost types.String) (id topology.Identity, known bool) {
-	id, known = rt.identity(topic, m.VHost, m.Convention, m.ConsumerGroup, stateVHost)
-	if !known {
-		return id, false
-	}
-	m.VHost = types.StringValue(id.VHost)
-	m.Convention = types.StringValue(string(id.Convention))
-	m.ConsumerGroup = types.StringNull()
-	if id.ConsumerGroup != "" {
-		m.ConsumerGroup = types.StringValue(id.ConsumerGroup)
-	}
-	return id, true
+// resolve fills in what the configuration leaves to the provider's defaults. known is false while any of it is not known.
+func (m *partModel) resolve(rt *runtime, state *partModel) (known bool) {
+	m.VHost, m.Convention, m.ConsumerGroup = rt.identity(m, state)
+	return allKnown([]attr.Value{m.VHost, m.Convention, m.ConsumerGroup})
 }
 
-// replaceWith lists the identity's attributes in which the plan is another object than the state.
-func (m *partModel) replaceWith(state *partModel) path.Paths {
-	return changedPaths(map[string][2]attr.Value{
-		"vhost": {state.VHost, m.VHost}, "convention": {state.Convention, m.Convention}, "consumer_group": {state.ConsumerGroup, m.ConsumerGroup},
-	})
-}
-
-// unresolve sets the identity's attributes that the configuration leaves out to unknown.
-func (m *partModel) unresolve() {
+// settle is resolve once everything can be known: what the plan knew is kept.
+func (m *partModel) settle(rt *runtime) (known bool) {
 	for _, attribute := range []*types.String{&m.VHost, &m.Convention, &m.ConsumerGroup} {
-		if attribute.IsNull() {
-			*attribute = types.StringUnknown()
+		if attribute.IsUnknown() {
+			*attribute = types.StringNull()
 		}
 	}
-	m.ID = types.StringUnknown()
-	m.Exchanges = types.SetUnknown(types.StringType)
+	return m.resolve(rt, nil)
 }
 
 // identityOf is the identity that state or a finished plan holds.
@@ -163,6 +145,13 @@ func (m *partModel) extra(diags *diag.Diagnostics) (args topology.Arguments, kno
 		diags.AddAttributeError(path.Root("extra_arguments"), "Invalid extra arguments", sentence(err))
 	}
 	return args, known
+}
+
+// recogniseExtra fills in extra_arguments of queues that are being imported: what they have beyond the contract.
+func (m *partModel) recogniseExtra(queues []topology.Queue, shown map[string]map[string]string) {
+	if extra := beyond(queues, shown); len(extra) > 0 {
+		m.ExtraArguments = types.DynamicValue(attrValue(map[string]any(extra)))
+	}
 }
 
 // importPart reads an import id into the attributes of the identity.
@@ -259,6 +248,6 @@ func sentence(err error) string {
 // addError adds an error of doing something to an object.
 func addError(diags *diag.Diagnostics, summary string, err error) {
 	if err != nil {
-		diags.AddError(summary, sentence(err))
+		diags.AddError(summary, sentence(err)+whichAttribute(err))
 	}
 }

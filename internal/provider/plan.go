@@ -2,67 +2,83 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-// reader returns the client for a refresh. While the provider's configuration
-// is not known the state is kept as it is, and the warning says so.
-func (rt *runtime) reader(diags *diag.Diagnostics) (*rabbitmqadmin.Client, bool) {
-	admin, err := rt.admin()
-	if errors.Is(err, errUnknown) {
-		diags.AddWarning("Not compared with the broker", "The provider's RabbitMQ configuration is not known yet, so this plan trusts the state as it was last seen.")
-		return nil, false
+// planModels reads what a plan is about. plan is nil where the resource is to be destroyed, state where there is none.
+func planModels[T any](ctx context.Context, req resource.ModifyPlanRequest, diags *diag.Diagnostics) (config, plan, state *T) {
+	read := func(isNull bool, get func(context.Context, any) diag.Diagnostics) *T {
+		if isNull {
+			return nil
+		}
+		model := new(T)
+		diags.Append(get(ctx, model)...)
+		return model
 	}
-	addError(diags, "RabbitMQ is not configured", err)
-	return admin, err == nil
+	return read(req.Config.Raw.IsNull(), req.Config.Get), read(req.Plan.Raw.IsNull(), req.Plan.Get), read(req.State.Raw.IsNull(), req.State.Get)
 }
 
-// argumentPaths are the paths of arguments that only a new queue can repair.
-func argumentPaths(differences []topology.Difference) path.Paths {
-	paths := make(path.Paths, len(differences))
-	for i, d := range differences {
-		paths[i] = path.Root("arguments").AtMapKey(d.Key)
+// planIdentity fills in the identity of a part of a topic, as m has it from the configuration, passes delete_non_empty
+// on to Delete, and asks for a replacement where the part becomes another one.
+func (rt *runtime) planIdentity(ctx context.Context, m, state *partModel, resp *resource.ModifyPlanResponse) (known bool) {
+	passToDelete(ctx, resp.Private, m.DeleteNonEmpty, &resp.Diagnostics)
+	known = m.resolve(rt, state)
+	if state != nil {
+		replaceChanged(resp, map[string][2]attr.Value{
+			"vhost": {state.VHost, m.VHost}, "convention": {state.Convention, m.Convention}, "consumer_group": {state.ConsumerGroup, m.ConsumerGroup},
+		})
 	}
-	return paths
+	return known
 }
 
-// warnOfDrift says what each difference means for messages.
-func warnOfDrift(diags *diag.Diagnostics, queue string, differences []topology.Difference) {
-	if len(differences) == 0 {
-		return
-	}
-	diags.AddAttributeWarning(path.Root("arguments"), "Queue arguments differ",
-		fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
-			"It is replaced only while it is empty, unless delete_non_empty is true. ignore_arguments accepts a difference.", queue, describe(differences)))
-}
-
-// warnOfMessages says how many messages a destroy or a replacement meets. It
-// asks the broker and is silent where that is not possible: apply checks again.
-func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, vhost string, queues []string, deleteNonEmpty bool, fate string) {
-	admin, err := rt.admin()
-	if err != nil {
-		return
-	}
-	depths, err := admin.DepthsNow(ctx, vhost, queues)
-	if err != nil {
-		return
-	}
-	var holding []string
-	for _, d := range depths {
-		if d.Exists && d.Known && d.Total > 0 {
-			holding = append(holding, fmt.Sprintf("%q holds %d (%d ready, %d unacknowledged)", d.Queue, d.Total, d.Ready, d.Unacknowledged))
+// replaceChanged asks for a replacement where an attribute is not, or may turn out not to be, what the state has.
+func replaceChanged(resp *resource.ModifyPlanResponse, values map[string][2]attr.Value) {
+	for name, pair := range values {
+		if !pair[0].Equal(pair[1]) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root(name))
 		}
 	}
+}
+
+// replaceUnknown asks for a replacement of an existing queue where its arguments depend on something that is not known
+// yet. They may turn out to be the same, but an apply can do no more than its plan said.
+func replaceUnknown(resp *resource.ModifyPlanResponse, values map[string]attr.Value) {
+	for name, value := range values {
+		if !fullyKnown(value) {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root(name))
+		}
+	}
+}
+
+// planQueue plans the arguments of a resource's only queue. have is what the state has, null where there is no queue
+// to compare with. Every difference replaces the queue, because RabbitMQ cannot change an argument.
+func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore types.Set, resp *resource.ModifyPlanResponse) types.Map {
+	shown := mapOf(ctx, have)
+	differences := queueDifferences(queue, shown, stringsOf(ctx, ignore))
+	for _, d := range differences {
+		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("arguments").AtMapKey(d.Key))
+	}
+	if len(differences) > 0 {
+		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), "Queue arguments differ",
+			fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
+				"It is replaced only while it is empty, unless delete_non_empty is true. ignore_arguments accepts a difference.", queue.Name, describe(differences)))
+	}
+	return stringMap(plannedArguments(queue.Arguments, shown, differences))
+}
+
+// warnOfMessages says how many messages a destroy or a replacement meets, and what will happen. It asks the broker and
+// is silent where that is not possible: apply checks again.
+func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, vhost string, queues []string, deleteNonEmpty bool, fate string) {
+	holding := rt.holding(ctx, vhost, queues)
 	if len(holding) == 0 {
 		return
 	}
@@ -71,56 +87,42 @@ func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, 
 		consequence = "delete_non_empty is true: they will be lost."
 	}
 	diags.AddWarning("Messages in a queue that is to be "+fate,
-		fmt.Sprintf("In vhost %q the queue %s messages. %s", vhost, strings.Join(holding, ", "), consequence))
+		fmt.Sprintf("In vhost %q %s. %s", vhost, strings.Join(holding, ", "), consequence))
 }
 
-// mirrorRoutes reads which of a resource's exchanges and bindings exist. An
-// exchange of another kind shows as what it is.
-func mirrorRoutes(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, objects topology.Objects) (exchanges []string, bindings []topology.Binding, err error) {
-	for _, e := range objects.Exchanges {
-		live, err := admin.Exchange(ctx, vhost, e.Name)
-		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		exchanges = append(exchanges, mirrorExchange(live))
+// holding says which of the queues hold how many messages, as far as the broker can be asked.
+func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) []string {
+	admin, err := rt.asker()
+	if err != nil || len(queues) == 0 {
+		return nil
 	}
-	have := map[string][]topology.Binding{}
-	for _, b := range objects.Bindings {
-		live, read := have[b.Destination]
-		if !read {
-			live, err = admin.QueueBindings(ctx, vhost, b.Destination)
-			if err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
-				return nil, nil, err
-			}
-			have[b.Destination] = live
-		}
-		if missing, _ := topology.DiffBindings([]topology.Binding{b}, live); len(missing) == 0 {
-			bindings = append(bindings, b)
-		}
-	}
-	return exchanges, bindings, nil
-}
-
-// repairRoutes declares a resource's exchanges and bindings that are missing.
-func (rt *runtime) repairRoutes(ctx context.Context, vhost string, objects topology.Objects) error {
-	admin, err := rt.admin()
+	depths, err := admin.DepthsNow(ctx, vhost, queues)
 	if err != nil {
-		return err
+		return nil
 	}
-	for _, e := range objects.Exchanges {
-		if _, err := rt.ensureExchange(ctx, admin, vhost, e); err != nil {
-			return err
+	var holding []string
+	for _, d := range depths {
+		if d.Exists && d.Known && d.Total > 0 {
+			holding = append(holding, d.String())
 		}
 	}
-	for _, b := range objects.Bindings {
-		if err := rt.bind(ctx, admin, vhost, b, objects.Exchanges); err != nil {
-			return err
-		}
+	return holding
+}
+
+// warnOfPointing says which queues still dead-letter to one that is to be replaced. They may be replaced in the same
+// run, which a plan of one resource cannot know.
+func (rt *runtime) warnOfPointing(ctx context.Context, diags *diag.Diagnostics, vhost, queue string, deleteNonEmpty bool) {
+	admin, err := rt.asker()
+	if err != nil || deleteNonEmpty {
+		return
 	}
-	return nil
+	by, err := admin.PointingAt(ctx, vhost, queue)
+	if err != nil || len(by) == 0 {
+		return
+	}
+	diags.AddWarning("A queue that is to be replaced is still pointed at",
+		fmt.Sprintf("In vhost %q these queues dead-letter to %q: %q. Apply will refuse to delete it, because what they dead-letter meanwhile would be lost, "+
+			"unless they are destroyed or replaced in the same run. To replace it under them, stop their consumers and set delete_non_empty = true.", vhost, queue, by))
 }
 
 // passedKey is where a plan leaves delete_non_empty (delete_in_use of an exchange) for the Delete of a
@@ -157,25 +159,4 @@ func deleteAnyway(ctx context.Context, private privateState, state types.Bool) b
 // clearPassed makes a refused Delete forget what its plan passed.
 func clearPassed(ctx context.Context, private privateState, diags *diag.Diagnostics) {
 	diags.Append(private.SetKey(ctx, passedKey, []byte("null"))...)
-}
-
-// plannedVHost is the vhost of a resource outside a topic: configured, or the provider's, or, while that is not known,
-// the state's.
-func (rt *runtime) plannedVHost(config, state types.String) types.String {
-	id, known := rt.identity(types.StringValue(""), config, types.StringValue(string(topology.Redeliver)), types.StringNull(), state)
-	if !known {
-		return types.StringUnknown()
-	}
-	return types.StringValue(id.VHost)
-}
-
-// changedPaths are the attributes whose values differ between state and plan.
-func changedPaths(values map[string][2]attr.Value) path.Paths {
-	var changed path.Paths
-	for name, pair := range values {
-		if !pair[0].Equal(pair[1]) {
-			changed = append(changed, path.Root(name))
-		}
-	}
-	return changed
 }

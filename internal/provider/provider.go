@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -26,10 +27,14 @@ var (
 
 // New returns the provider's constructor for a release of the given version.
 func New(version string) func() provider.Provider {
-	return func() provider.Provider { return &redeliverProvider{version: version} }
+	return func() provider.Provider { return &redeliverProvider{version: version, getenv: os.Getenv} }
 }
 
-type redeliverProvider struct{ version string }
+type redeliverProvider struct {
+	version string
+	// getenv reads the environment variables that stand in for attributes.
+	getenv func(string) string
+}
 
 type providerModel struct {
 	Convention    types.String `tfsdk:"convention"`
@@ -68,7 +73,7 @@ func (p *redeliverProvider) Configure(ctx context.Context, req provider.Configur
 		return
 	}
 	rt := newRuntime(model.Convention, model.ConsumerGroup)
-	resp.Diagnostics.Append(rt.configureRabbitMQ(ctx, model.RabbitMQ, p.version)...)
+	resp.Diagnostics.Append(rt.configureRabbitMQ(ctx, model.RabbitMQ, p.getenv, p.version)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}

@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -30,12 +30,6 @@ import (
 const envPrefix = "REDELIVER_RABBITMQ_"
 
 func envName(attribute string) string { return envPrefix + strings.ToUpper(attribute) }
-
-// defaultRequestTimeout bounds one request to the management API.
-const defaultRequestTimeout = 30 * time.Second
-
-// defaultMaxRetries is how often a request that could not be answered is sent again.
-const defaultMaxRetries = 4
 
 type rabbitMQModel struct {
 	Endpoints      types.List   `tfsdk:"endpoints"`
@@ -105,12 +99,12 @@ func rabbitMQSchema() schema.Attribute {
 			},
 			"request_timeout": schema.StringAttribute{
 				Optional: true, Validators: []stringValidator{durationValidator{}},
-				MarkdownDescription: env("request_timeout", "How long one request may take. Defaults to `"+topology.FormatDuration(defaultRequestTimeout)+"`."),
+				MarkdownDescription: env("request_timeout", "How long one request may take. Defaults to `"+topology.FormatDuration(rabbitmqadmin.DefaultRequestTimeout)+"`."),
 			},
 			"max_retries": schema.Int64Attribute{
 				Optional: true,
 				MarkdownDescription: env("max_retries", fmt.Sprintf("How often a request is sent again after a connection error, a 429 or a 5xx answer, "+
-					"with growing pauses; `0` is never. Defaults to `%d`.", defaultMaxRetries)),
+					"with growing pauses; `0` is never. Defaults to `%d`.", rabbitmqadmin.DefaultMaxRetries)),
 			},
 		},
 	}
@@ -118,7 +112,7 @@ func rabbitMQSchema() schema.Attribute {
 
 // configureRabbitMQ reads the configuration and the environment. With a value
 // that is not known yet the client stays away and planning goes on without it.
-func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, version string) diag.Diagnostics {
+func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, getenv func(string) string, version string) diag.Diagnostics {
 	var diags diag.Diagnostics
 	if object.IsUnknown() {
 		rt.rabbitMQ.unknown = true
@@ -131,7 +125,7 @@ func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, v
 			return diags
 		}
 	}
-	src := source{ctx: ctx, diags: &diags}
+	src := source{ctx: ctx, getenv: getenv, diags: &diags}
 	cfg := rabbitmqadmin.Config{
 		Endpoints:     src.list("endpoints", model.Endpoints),
 		AMQPEndpoints: src.list("amqp_endpoints", model.AMQPEndpoints),
@@ -141,8 +135,8 @@ func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, v
 		UserAgent:     "terraform-provider-redeliver/" + version,
 		Logf:          func(ctx context.Context, msg string, fields map[string]any) { tflog.Debug(ctx, msg, fields) },
 	}
-	cfg.RequestTimeout = src.duration("request_timeout", model.RequestTimeout, defaultRequestTimeout)
-	if cfg.MaxRetries = src.number("max_retries", model.MaxRetries, defaultMaxRetries); cfg.MaxRetries == 0 {
+	cfg.RequestTimeout = src.duration("request_timeout", model.RequestTimeout, rabbitmqadmin.DefaultRequestTimeout)
+	if cfg.MaxRetries = src.number("max_retries", model.MaxRetries, rabbitmqadmin.DefaultMaxRetries); cfg.MaxRetries == 0 {
 		cfg.MaxRetries = -1 // the client's zero value is its default
 	}
 	cfg.TLS = src.tls(model)
@@ -158,71 +152,80 @@ func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, v
 	if len(cfg.Endpoints) == 0 {
 		return diags // said when a RabbitMQ resource needs it
 	}
-	for _, check := range []struct {
-		attribute string
-		values    []string
-		schemes   []string
-	}{
-		{"endpoints", cfg.Endpoints, []string{"http", "https"}},
-		{"amqp_endpoints", cfg.AMQPEndpoints, []string{"amqp", "amqps"}},
-	} {
-		for _, endpoint := range check.values {
-			if err := checkURL(endpoint, check.schemes); err != nil {
-				src.fail(check.attribute, err.Error())
-			}
-		}
-	}
 	if cfg.Username == "" {
 		src.fail("username", "no user is named, and the provider assumes none")
-	}
-	if diags.HasError() {
 		return diags
 	}
-	client, err := rabbitmqadmin.New(cfg)
-	if err != nil {
-		src.fail("endpoints", err.Error())
+	client := src.client(cfg)
+	if client == nil {
 		return diags
 	}
 	rt.rabbitMQ.client = client
-	// Wrong credentials are said here, once. An endpoint that does not answer may be a broker that this very
-	// configuration is about to start: it is said by the first resource that needs it.
-	if _, err := client.Ping(ctx); errors.Is(err, rabbitmqadmin.ErrUnauthorized) {
-		src.fail("username", "and password were refused: "+err.Error())
-	}
+	rt.rabbitMQ.unreachable = src.ping(client)
 	return diags
 }
 
-func checkURL(endpoint string, schemes []string) error {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != schemes[0] && u.Scheme != schemes[1] {
-		return fmt.Errorf("%q is not a URL that starts with %s:// or %s://", withoutUserinfo(endpoint), schemes[0], schemes[1])
+// client makes the client. What it refuses is said of the attribute without which it would not.
+func (s *source) client(cfg rabbitmqadmin.Config) *rabbitmqadmin.Client {
+	endpoints := rabbitmqadmin.Config{Endpoints: cfg.Endpoints}
+	amqp := endpoints
+	amqp.AMQPEndpoints = cfg.AMQPEndpoints
+	headers := amqp
+	headers.Headers = cfg.Headers
+	for _, part := range []struct {
+		attribute string
+		cfg       rabbitmqadmin.Config
+	}{{"endpoints", endpoints}, {"amqp_endpoints", amqp}, {"headers", headers}} {
+		if _, err := rabbitmqadmin.New(part.cfg); err != nil {
+			s.fail(part.attribute, err.Error())
+			return nil
+		}
 	}
-	if u.User != nil {
-		return fmt.Errorf("%q holds credentials; use username and password instead", withoutUserinfo(endpoint))
+	client, err := rabbitmqadmin.New(cfg)
+	if err != nil {
+		s.fail("username", err.Error())
+		return nil
+	}
+	return client
+}
+
+// ping asks the broker who it is, so that what is wrong with the configuration is said here, once. A broker that does
+// not answer, which it returns, may be one that this very configuration is about to start: that is said by the first
+// resource that needs it.
+func (s *source) ping(client *rabbitmqadmin.Client) (unreachable error) {
+	_, err := client.Ping(s.ctx)
+	var answer *rabbitmqadmin.Error
+	switch {
+	case errors.Is(err, rabbitmqadmin.ErrCredentials), errors.Is(err, rabbitmqadmin.ErrPermission):
+		s.fail("username", "it was refused with this password: "+err.Error())
+	case errors.As(err, &answer) && answer.Status != 0 && answer.Status != http.StatusTooManyRequests && answer.Status < http.StatusInternalServerError:
+		s.fail("endpoints", err.Error())
+	default:
+		return err
 	}
 	return nil
 }
 
-// withoutUserinfo leaves out what stands before the host, which may be a password.
-func withoutUserinfo(endpoint string) string {
-	scheme, rest, found := strings.Cut(endpoint, "://")
-	if !found {
-		scheme, rest = "", endpoint
+// whichAttribute says where to look when no broker answered.
+func whichAttribute(err error) string {
+	var unreachable *rabbitmqadmin.UnreachableError
+	if !errors.As(err, &unreachable) {
+		return ""
 	}
-	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		rest = rest[at+1:]
+	attribute := "endpoints"
+	if len(unreachable.Endpoints) > 0 && strings.HasPrefix(unreachable.Endpoints[0], "amqp") {
+		attribute = "amqp_endpoints"
 	}
-	if !found {
-		return rest
-	}
-	return scheme + "://" + rest
+	return fmt.Sprintf("\nThe addresses are the provider's rabbitmq.%s (or the environment variable %s).", attribute, envName(attribute))
 }
 
 // source reads attributes from the configuration or, where it leaves them out,
 // from the environment, and collects what is wrong with them.
 type source struct {
-	ctx     context.Context
-	diags   *diag.Diagnostics
+	ctx    context.Context //nolint:containedctx // it lives as long as one call of Configure
+	getenv func(string) string
+	diags  *diag.Diagnostics
+	// unknown is set when any attribute is not known yet.
 	unknown bool
 }
 
@@ -239,13 +242,13 @@ func (s *source) text(attribute string, value types.String) string {
 	if !value.IsNull() {
 		return value.ValueString()
 	}
-	return os.Getenv(envName(attribute))
+	return s.getenv(envName(attribute))
 }
 
 func (s *source) list(attribute string, value types.List) []string {
 	if value.IsNull() {
 		var list []string
-		for _, item := range strings.Split(os.Getenv(envName(attribute)), ",") {
+		for _, item := range strings.Split(s.getenv(envName(attribute)), ",") {
 			if item = strings.TrimSpace(item); item != "" {
 				list = append(list, item)
 			}
@@ -271,7 +274,7 @@ func (s *source) list(attribute string, value types.List) []string {
 func (s *source) headers(attribute string, value types.Map) http.Header {
 	headers := http.Header{}
 	if value.IsNull() {
-		text := os.Getenv(envName(attribute))
+		text := s.getenv(envName(attribute))
 		if text == "" {
 			return nil
 		}
@@ -323,7 +326,7 @@ func (s *source) number(attribute string, value types.Int64, otherwise int) int 
 	n := int64(otherwise)
 	if !value.IsNull() {
 		n = value.ValueInt64()
-	} else if text := os.Getenv(envName(attribute)); text != "" {
+	} else if text := s.getenv(envName(attribute)); text != "" {
 		var err error
 		if n, err = strconv.ParseInt(text, 10, 32); err != nil {
 			s.fail(attribute, fmt.Sprintf("%q is not a number", text))
@@ -343,7 +346,7 @@ func (s *source) flag(attribute string, value types.Bool) bool {
 	if !value.IsNull() {
 		return value.ValueBool()
 	}
-	text := os.Getenv(envName(attribute))
+	text := s.getenv(envName(attribute))
 	if text == "" {
 		return false
 	}
@@ -394,7 +397,11 @@ func (s *source) tls(model rabbitMQModel) *tls.Config {
 	case len(cert) > 0 && len(key) > 0:
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			s.fail("client_cert", "with client_key it is no key pair: "+err.Error())
+			attribute := "client_cert"
+			if hasCertificate(cert) {
+				attribute = "client_key"
+			}
+			s.fail(attribute, "client_cert and client_key are no pair: "+err.Error())
 			break
 		}
 		cfg.Certificates = []tls.Certificate{pair}
@@ -404,4 +411,14 @@ func (s *source) tls(model rabbitMQModel) *tls.Config {
 		s.fail("client_cert", "client_key is set and its certificate is not; set both or neither")
 	}
 	return cfg
+}
+
+// hasCertificate reports whether PEM text starts with a certificate that can be read.
+func hasCertificate(text []byte) bool {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return false
+	}
+	_, err := x509.ParseCertificate(block.Bytes)
+	return err == nil
 }

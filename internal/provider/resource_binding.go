@@ -128,41 +128,32 @@ func (m *bindingResourceModel) importID(args topology.Arguments) string {
 }
 
 func (r *bindingResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
+	config, plan, state := planModels[bindingResourceModel](ctx, req, &resp.Diagnostics)
+	if plan == nil || resp.Diagnostics.HasError() {
 		return
-	}
-	var config, plan bindingResourceModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	var state *bindingResourceModel
-	stateVHost := types.StringNull()
-	if !req.State.Raw.IsNull() {
-		state = new(bindingResourceModel)
-		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-		stateVHost = state.VHost
 	}
 	b, known, err := plan.binding()
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("arguments"), "Invalid arguments", sentence(err))
-	}
-	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.VHost = r.rt.plannedVHost(config.VHost, stateVHost)
-	plan.ID = types.StringUnknown()
-	if known && allKnown([]attr.Value{plan.VHost, plan.Source, plan.Destination, plan.DestinationType, plan.RoutingKey}) {
-		plan.ID = types.StringValue(plan.importID(b.Arguments))
-	}
-	if state != nil {
-		resp.RequiresReplace = append(resp.RequiresReplace, changedPaths(map[string][2]attr.Value{
+	if state == nil {
+		plan.VHost = r.rt.plannedVHost(config.VHost, nil)
+	} else {
+		plan.VHost = r.rt.plannedVHost(config.VHost, &state.VHost)
+		replaceChanged(resp, map[string][2]attr.Value{
 			"vhost": {state.VHost, plan.VHost}, "source": {state.Source, plan.Source}, "destination": {state.Destination, plan.Destination},
 			"destination_type": {state.DestinationType, plan.DestinationType}, "routing_key": {state.RoutingKey, plan.RoutingKey},
-		})...)
+		})
 		if have, _, err := state.binding(); err != nil || !known || topology.CanonicalJSON(have.Arguments) != topology.CanonicalJSON(b.Arguments) {
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("arguments"))
 		}
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	plan.ID = types.StringUnknown()
+	if known && allKnown([]attr.Value{plan.VHost, plan.Source, plan.Destination, plan.DestinationType, plan.RoutingKey}) {
+		plan.ID = types.StringValue(plan.importID(b.Arguments))
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
 func (r *bindingResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -277,6 +268,9 @@ func (r *bindingResource) ImportState(ctx context.Context, req resource.ImportSt
 		}
 	}
 	b, _, err := m.binding()
+	if err == nil && b.DestinationType != topology.BindingToQueue && b.DestinationType != topology.BindingToExchange {
+		err = fmt.Errorf("import id %q: the destination's type is %q; it is %q or %q", req.ID, b.DestinationType, topology.BindingToQueue, topology.BindingToExchange)
+	}
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return
 	}

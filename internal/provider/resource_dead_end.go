@@ -3,11 +3,11 @@ package provider
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -130,75 +130,85 @@ func (r *deadEndResource) importID(m *deadEndModel) string {
 }
 
 func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
-		var state deadEndModel
-		if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); !resp.Diagnostics.HasError() {
-			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), []string{state.Name.ValueString()}, state.DeleteNonEmpty.ValueBool(), "destroyed")
-		}
-		return
-	}
-	var config, plan deadEndModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	var state *deadEndModel
-	if !req.State.Raw.IsNull() {
-		state = new(deadEndModel)
-		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-	}
+	config, plan, state := planModels[deadEndModel](ctx, req, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.VHost, plan.Convention, plan.ConsumerGroup, plan.Name = config.VHost, config.Convention, config.ConsumerGroup, config.Name
-	stateVHost := types.StringNull()
-	if state != nil {
-		stateVHost = state.VHost
+	if plan == nil {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), []string{state.Name.ValueString()}, state.DeleteNonEmpty.ValueBool(), "destroyed")
+		return
 	}
-	_, known := plan.resolve(r.rt, plan.Topic, stateVHost)
+	plan.VHost, plan.Convention, plan.ConsumerGroup, plan.Name = config.VHost, config.Convention, config.ConsumerGroup, config.Name
+	var before *partModel
+	if state != nil {
+		before = &state.partModel
+		replaceChanged(resp, map[string][2]attr.Value{"topic": {state.Topic, plan.Topic}})
+	}
+	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	extra, extraKnown := plan.extra(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	passToDelete(ctx, resp.Private, plan.DeleteNonEmpty, &resp.Diagnostics)
-	if !known || !extraKnown || plan.Name.IsUnknown() || plan.WorkQueueType.IsUnknown() {
-		plan.unresolve()
+	if !known || !extraKnown || !allKnown([]attr.Value{plan.Topic, plan.Name, plan.WorkQueueType}) {
+		if state != nil {
+			replaceUnknown(resp, map[string]attr.Value{"name": plan.Name, "work_queue_type": plan.WorkQueueType, "extra_arguments": plan.ExtraArguments})
+		}
 		if plan.Name.IsNull() {
 			plan.Name = types.StringUnknown()
 		}
+		plan.ID, plan.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
 		plan.Arguments, plan.Bindings = types.MapUnknown(types.StringType), types.SetUnknown(bindingType)
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-		return
-	}
-	objects, err := r.objects(&plan, extra)
-	if err != nil {
-		addError(&resp.Diagnostics, "Invalid "+r.noun(), err)
-		return
-	}
-	queue := objects.Queues[0]
-	plan.Name = types.StringValue(queue.Name)
-	plan.ID = types.StringValue(r.importID(&plan))
-	plan.Exchanges = stringSet(exchangeNames(objects.Exchanges))
-	plan.Bindings = bindingSet(objects.Bindings)
-	var live map[string]string
-	if state != nil {
-		resp.RequiresReplace = append(resp.RequiresReplace, plan.replaceWith(&state.partModel)...)
-		if !plan.Topic.Equal(state.Topic) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("topic"))
+	} else {
+		objects, err := r.objects(plan, extra)
+		if err != nil {
+			addError(&resp.Diagnostics, "Invalid "+r.noun(), err)
+			return
 		}
-		if !plan.Name.Equal(state.Name) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("name"))
+		r.fill(plan, objects)
+		have := types.MapNull(types.StringType)
+		if state != nil {
+			replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
+			if len(resp.RequiresReplace) == 0 {
+				have = state.Arguments
+			}
 		}
-		if len(resp.RequiresReplace) == 0 {
-			live = mapOf(ctx, state.Arguments)
-		}
+		plan.Arguments = planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, resp)
 	}
-	arguments, differences := plannedArguments(queue.Arguments, live, stringsOf(ctx, plan.IgnoreArguments))
-	plan.Arguments = stringMap(arguments)
-	resp.RequiresReplace = append(resp.RequiresReplace, argumentPaths(differences)...)
-	warnOfDrift(&resp.Diagnostics, queue.Name, differences)
-	if len(resp.RequiresReplace) > 0 {
-		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), []string{state.Name.ValueString()}, plan.DeleteNonEmpty.ValueBool(), "replaced")
+	if state != nil && len(resp.RequiresReplace) > 0 {
+		vhost, name := state.VHost.ValueString(), state.Name.ValueString()
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, vhost, []string{name}, plan.DeleteNonEmpty.ValueBool(), "replaced")
+		r.rt.warnOfPointing(ctx, &resp.Diagnostics, vhost, name, plan.DeleteNonEmpty.ValueBool())
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// fill sets the computed attributes that follow from the configuration alone.
+func (r *deadEndResource) fill(m *deadEndModel, objects topology.Objects) {
+	m.Name = types.StringValue(objects.Queues[0].Name)
+	m.ID = types.StringValue(r.importID(m))
+	m.Exchanges = stringSet(exchangeNames(objects.Exchanges))
+	m.Bindings = bindingSet(objects.Bindings)
+}
+
+// finish computes, with everything known, what a plan may have left unknown.
+func (r *deadEndResource) finish(plan *deadEndModel, diags *diag.Diagnostics) (topology.Objects, bool) {
+	if !plan.settle(r.rt) {
+		addError(diags, "Could not apply the "+r.noun(), errUnknown)
+		return topology.Objects{}, false
+	}
+	if plan.Name.IsUnknown() {
+		plan.Name = types.StringNull()
+	}
+	extra, _ := plan.extra(diags)
+	objects, err := r.objects(plan, extra)
+	if addError(diags, "Invalid "+r.noun(), err); diags.HasError() {
+		return objects, false
+	}
+	r.fill(plan, objects)
+	if plan.Arguments.IsUnknown() {
+		plan.Arguments = stringMap(objects.Queues[0].Arguments.Canonical())
+	}
+	return objects, true
 }
 
 func (r *deadEndResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -206,44 +216,18 @@ func (r *deadEndResource) Create(ctx context.Context, req resource.CreateRequest
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	objects, ok := r.finish(ctx, &plan, &resp.Diagnostics)
+	objects, ok := r.finish(&plan, &resp.Diagnostics)
 	if !ok {
 		return
 	}
 	left, err := r.rt.create(ctx, createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(),
-		ignore: stringsOf(ctx, plan.IgnoreArguments), resourceType: r.typeName(), importID: plan.ID.ValueString(),
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		resourceType: r.typeName(), importID: plan.ID.ValueString(), diags: &resp.Diagnostics,
 	})
 	addError(&resp.Diagnostics, "Could not create the "+r.noun(), err)
 	if err == nil || len(left) > 0 {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	}
-}
-
-// finish computes, with everything known, what a plan may have left unknown.
-func (r *deadEndResource) finish(ctx context.Context, plan *deadEndModel, diags *diag.Diagnostics) (topology.Objects, bool) {
-	for _, attribute := range []*types.String{&plan.VHost, &plan.Convention, &plan.ConsumerGroup, &plan.Name} {
-		if attribute.IsUnknown() {
-			*attribute = types.StringNull()
-		}
-	}
-	if _, known := plan.resolve(r.rt, plan.Topic, types.StringNull()); !known {
-		addError(diags, "Could not create the "+r.noun(), errUnknown)
-		return topology.Objects{}, false
-	}
-	extra, _ := plan.extra(diags)
-	objects, err := r.objects(plan, extra)
-	if addError(diags, "Invalid "+r.noun(), err); diags.HasError() {
-		return objects, false
-	}
-	plan.Name = types.StringValue(objects.Queues[0].Name)
-	plan.ID = types.StringValue(r.importID(plan))
-	plan.Exchanges = stringSet(exchangeNames(objects.Exchanges))
-	plan.Bindings = bindingSet(objects.Bindings)
-	if plan.Arguments.IsUnknown() {
-		plan.Arguments = stringMap(objects.Queues[0].Arguments.Canonical())
-	}
-	return objects, true
 }
 
 func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -264,7 +248,11 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if addError(&resp.Diagnostics, "Could not read the "+r.noun(), err); err != nil {
 		return
 	}
+	imported := state.Arguments.IsNull()
 	state.Arguments = stringMap(mirrorArguments(live))
+	if imported {
+		r.recognise(&state, live)
+	}
 	objects, err := r.objects(&state, nil)
 	if addError(&resp.Diagnostics, "Invalid "+r.noun(), err); err != nil {
 		return
@@ -278,12 +266,23 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
+// recognise fills in what the broker tells about a queue that is being imported.
+func (r *deadEndResource) recognise(state *deadEndModel, live rabbitmqadmin.LiveQueue) {
+	// Where the convention leaves the type open, that of the queue is what was asked for.
+	if kinds := topology.Convention(state.Convention.ValueString()).QueueTypes(); live.Type != kinds[0] && slices.Contains(kinds, live.Type) {
+		state.WorkQueueType = types.StringValue(string(live.Type))
+	}
+	if objects, err := r.objects(state, nil); err == nil {
+		state.recogniseExtra(objects.Queues, map[string]map[string]string{live.Name: mirrorArguments(live)})
+	}
+}
+
 func (r *deadEndResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan deadEndModel
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	objects, ok := r.finish(ctx, &plan, &resp.Diagnostics)
+	objects, ok := r.finish(&plan, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -308,7 +307,7 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)
 	if err != nil {
-		addError(&resp.Diagnostics, fmt.Sprintf("Could not delete the %s", r.noun()), err)
+		addError(&resp.Diagnostics, "Could not delete the "+r.noun(), err)
 		clearPassed(ctx, resp.Private, &resp.Diagnostics)
 	}
 }

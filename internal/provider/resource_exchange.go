@@ -114,18 +114,9 @@ func (m *exchangeModel) live(args topology.Arguments) rabbitmqadmin.LiveExchange
 }
 
 func (r *exchangeResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
+	config, plan, state := planModels[exchangeModel](ctx, req, &resp.Diagnostics)
+	if plan == nil || resp.Diagnostics.HasError() {
 		return
-	}
-	var config, plan exchangeModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	var state *exchangeModel
-	stateVHost := types.StringNull()
-	if !req.State.Raw.IsNull() {
-		state = new(exchangeModel)
-		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-		stateVHost = state.VHost
 	}
 	args, known, err := dynamicArguments(plan.ExtraArguments)
 	if err != nil {
@@ -135,27 +126,43 @@ func (r *exchangeResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.VHost = r.rt.plannedVHost(config.VHost, stateVHost)
+	var shown map[string]string
+	if state == nil {
+		plan.VHost = r.rt.plannedVHost(config.VHost, nil)
+	} else {
+		plan.VHost = r.rt.plannedVHost(config.VHost, &state.VHost)
+		replaceChanged(resp, map[string][2]attr.Value{
+			"vhost": {state.VHost, plan.VHost}, "name": {state.Name, plan.Name}, "type": {state.Type, plan.Type},
+			"durable": {state.Durable, plan.Durable}, "auto_delete": {state.AutoDelete, plan.AutoDelete}, "internal": {state.Internal, plan.Internal},
+		})
+		replaceUnknown(resp, map[string]attr.Value{"extra_arguments": plan.ExtraArguments})
+		shown = mapOf(ctx, state.Arguments)
+	}
 	plan.ID, plan.Arguments = types.StringUnknown(), types.MapUnknown(types.StringType)
 	if !plan.VHost.IsUnknown() && !plan.Name.IsUnknown() {
 		plan.ID = types.StringValue(plan.importID())
 	}
 	if known {
-		var live map[string]string
-		if state != nil {
-			live = mapOf(ctx, state.Arguments)
+		differences := exchangeDifferences(args, shown)
+		for _, d := range differences {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("arguments").AtMapKey(d.Key))
 		}
-		arguments, differences := plannedArguments(args, live, nil)
-		plan.Arguments = stringMap(arguments)
-		resp.RequiresReplace = append(resp.RequiresReplace, argumentPaths(differences)...)
+		plan.Arguments = stringMap(plannedArguments(args, shown, differences))
 	}
-	if state != nil {
-		resp.RequiresReplace = append(resp.RequiresReplace, changedPaths(map[string][2]attr.Value{
-			"vhost": {state.VHost, plan.VHost}, "name": {state.Name, plan.Name}, "type": {state.Type, plan.Type},
-			"durable": {state.Durable, plan.Durable}, "auto_delete": {state.AutoDelete, plan.AutoDelete}, "internal": {state.Internal, plan.Internal},
-		})...)
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// exchangeDifferences are the arguments in which an exchange differs from what the broker shows; none where there is
+// none to compare with.
+func exchangeDifferences(want topology.Arguments, shown map[string]string) []topology.Difference {
+	if shown == nil {
+		return nil
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	live, err := topology.ParseCanonical(shown)
+	if err != nil {
+		live = nil // not written by this provider: everything is missing, and shows as drift
+	}
+	return topology.DiffArguments(want, live)
 }
 
 func (r *exchangeResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -251,6 +258,10 @@ func (r *exchangeResource) Read(ctx context.Context, req resource.ReadRequest, r
 	state.ID = types.StringValue(state.importID())
 	state.Type, state.Durable = types.StringValue(live.Type), types.BoolValue(live.Durable)
 	state.AutoDelete, state.Internal = types.BoolValue(live.AutoDelete), types.BoolValue(live.Internal)
+	if state.Arguments.IsNull() && len(live.Arguments) > 0 {
+		// It is being imported: whatever it has must have been asked for.
+		state.ExtraArguments = types.DynamicValue(attrValue(map[string]any(live.Arguments)))
+	}
 	state.Arguments = stringMap(live.Arguments.Canonical())
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }

@@ -2,10 +2,10 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -38,31 +38,6 @@ var (
 )
 
 func newHoldLadderResource() resource.Resource { return &holdLadderResource{} }
-
-type holdLadderModel struct {
-	partModel
-	Topic        types.String   `tfsdk:"topic"`
-	Delays       types.List     `tfsdk:"delays"`
-	JitterShards types.Int64    `tfsdk:"jitter_shards"`
-	JitterFactor types.Float64  `tfsdk:"jitter_factor"`
-	Queues       types.List     `tfsdk:"queues"`
-	Arguments    types.Map      `tfsdk:"arguments"`
-	Bindings     types.Set      `tfsdk:"bindings"`
-	Timeouts     timeouts.Value `tfsdk:"timeouts"`
-}
-
-type holdRefModel struct {
-	Delay types.String `tfsdk:"delay"`
-	Name  types.String `tfsdk:"name"`
-	Shard types.Int64  `tfsdk:"shard"`
-}
-
-var (
-	holdRefType = types.ObjectType{AttrTypes: map[string]attr.Type{
-		"delay": types.StringType, "name": types.StringType, "shard": types.Int64Type,
-	}}
-	ladderArgumentsType = types.MapType{ElemType: types.StringType}
-)
 
 func (*holdLadderResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = ladderTypeName
@@ -150,80 +125,79 @@ func (r *holdLadderResource) importID(m *holdLadderModel) string {
 }
 
 func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
-		var state holdLadderModel
-		if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); !resp.Diagnostics.HasError() {
-			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(&state), state.DeleteNonEmpty.ValueBool(), "destroyed")
-		}
+	config, plan, state := planModels[holdLadderModel](ctx, req, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
 		return
 	}
-	var config, plan holdLadderModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	var state *holdLadderModel
-	stateVHost := types.StringNull()
-	if !req.State.Raw.IsNull() {
-		state = new(holdLadderModel)
-		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-		stateVHost = state.VHost
-	}
-	if resp.Diagnostics.HasError() {
+	if plan == nil {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(state), state.DeleteNonEmpty.ValueBool(), "destroyed")
 		return
 	}
 	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
-	_, known := plan.resolve(r.rt, plan.Topic, stateVHost)
+	var before *partModel
+	if state != nil {
+		before = &state.partModel
+		replaceChanged(resp, map[string][2]attr.Value{"topic": {state.Topic, plan.Topic}})
+	}
+	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	extra, extraKnown := plan.extra(&resp.Diagnostics)
 	_, delaysKnown, _ := durations(ctx, plan.Delays)
-	passToDelete(ctx, resp.Private, plan.DeleteNonEmpty, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !known || !extraKnown || !delaysKnown || plan.JitterShards.IsUnknown() || plan.JitterFactor.IsUnknown() {
-		plan.unresolve()
+	if !known || !extraKnown || !delaysKnown || !allKnown([]attr.Value{plan.Topic, plan.JitterShards, plan.JitterFactor}) {
+		plan.ID, plan.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
 		plan.Queues, plan.Arguments, plan.Bindings = types.ListUnknown(holdRefType), types.MapUnknown(ladderArgumentsType), types.SetUnknown(bindingType)
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-		return
-	}
-	objects, err := r.objects(ctx, &plan, extra)
-	if err != nil {
-		addError(&resp.Diagnostics, "Invalid hold ladder", err)
-		return
-	}
-	r.fill(&plan, objects)
-	var live map[string]map[string]string
-	if state != nil {
-		resp.RequiresReplace = append(resp.RequiresReplace, plan.replaceWith(&state.partModel)...)
-		if !plan.Topic.Equal(state.Topic) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("topic"))
+	} else {
+		objects, err := r.objects(ctx, plan, extra)
+		if err != nil {
+			addError(&resp.Diagnostics, "Invalid hold ladder", err)
+			return
 		}
-		if len(resp.RequiresReplace) > 0 {
-			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(state), plan.DeleteNonEmpty.ValueBool(), "replaced")
-		} else {
-			live = ladderArguments(state)
+		r.fill(plan, objects)
+		have := map[string]map[string]string{}
+		if state != nil && len(resp.RequiresReplace) == 0 {
+			have = ladderArguments(state)
 		}
+		plan.Arguments = r.planTiers(ctx, plan, objects, have, &resp.Diagnostics)
 	}
+	if state != nil && len(resp.RequiresReplace) > 0 {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(state), plan.DeleteNonEmpty.ValueBool(), "replaced")
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planTiers plans the arguments of every hold queue, and says what happens to those that differ and to those of tiers
+// that are removed. have is what the state has of them.
+func (r *holdLadderResource) planTiers(ctx context.Context, plan *holdLadderModel, objects topology.Objects, have map[string]map[string]string, diags *diag.Diagnostics) types.Map {
+	vhost, lose := plan.VHost.ValueString(), plan.DeleteNonEmpty.ValueBool()
 	planned := map[string]map[string]string{}
-	var replaced []string
+	var replaced, removed []string
 	for _, q := range objects.Queues {
-		arguments, differences := plannedArguments(q.Arguments, live[q.Name], stringsOf(ctx, plan.IgnoreArguments))
-		planned[q.Name] = arguments
+		differences := queueDifferences(q, have[q.Name], stringsOf(ctx, plan.IgnoreArguments))
+		planned[q.Name] = plannedArguments(q.Arguments, have[q.Name], differences)
 		if len(differences) > 0 {
 			replaced = append(replaced, q.Name)
-			resp.Diagnostics.AddAttributeWarning(path.Root("arguments").AtMapKey(q.Name), "Hold queue arguments differ",
+			diags.AddAttributeWarning(path.Root("arguments").AtMapKey(q.Name), "Hold queue arguments differ",
 				fmt.Sprintf("Hold queue %q will be deleted and made again in place, because RabbitMQ cannot change a queue's arguments:\n%s", q.Name, describe(differences)))
 		}
 	}
-	for name := range live {
+	for name := range have {
 		if _, kept := planned[name]; !kept {
-			replaced = append(replaced, name)
+			removed = append(removed, name)
 		}
 	}
-	if len(replaced) > 0 {
-		slices.Sort(replaced)
-		r.rt.warnOfMessages(ctx, &resp.Diagnostics, plan.VHost.ValueString(), replaced, plan.DeleteNonEmpty.ValueBool(), "deleted")
+	r.rt.warnOfMessages(ctx, diags, vhost, replaced, lose, "deleted and made again")
+	slices.Sort(removed)
+	switch holding := r.rt.holding(ctx, vhost, removed); {
+	case len(holding) == 0:
+	case lose:
+		r.rt.warnOfMessages(ctx, diags, vhost, removed, lose, "deleted")
+	default:
+		diags.AddWarning("Messages in a tier that is to be removed",
+			fmt.Sprintf("In vhost %q %s. Apply waits until they are home, which takes up to the tier's delay, and then deletes the queue.", vhost, strings.Join(holding, ", ")))
 	}
-	plan.Arguments = ladderMap(planned)
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	return ladderMap(planned)
 }
 
 // fill sets the computed attributes that follow from the configuration alone.
@@ -236,12 +210,7 @@ func (r *holdLadderResource) fill(m *holdLadderModel, objects topology.Objects) 
 
 // finish computes, with everything known, what a plan may have left unknown.
 func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, diags *diag.Diagnostics) (topology.Objects, bool) {
-	for _, attribute := range []*types.String{&plan.VHost, &plan.Convention, &plan.ConsumerGroup} {
-		if attribute.IsUnknown() {
-			*attribute = types.StringNull()
-		}
-	}
-	if _, known := plan.resolve(r.rt, plan.Topic, types.StringNull()); !known {
+	if !plan.settle(r.rt) {
 		addError(diags, "Could not apply the hold ladder", errUnknown)
 		return topology.Objects{}, false
 	}
@@ -261,10 +230,10 @@ func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, 
 	return objects, true
 }
 
-func (r *holdLadderResource) createRequest(ctx context.Context, plan *holdLadderModel, objects topology.Objects) createRequest {
+func (r *holdLadderResource) createRequest(ctx context.Context, plan *holdLadderModel, objects topology.Objects, diags *diag.Diagnostics) createRequest {
 	return createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(),
-		ignore: stringsOf(ctx, plan.IgnoreArguments), resourceType: ladderTypeName, importID: plan.ID.ValueString(),
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		resourceType: ladderTypeName, importID: plan.ID.ValueString(), diags: diags,
 	}
 }
 
@@ -277,7 +246,7 @@ func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequ
 	if !ok {
 		return
 	}
-	left, err := r.rt.create(ctx, r.createRequest(ctx, &plan, objects))
+	left, err := r.rt.create(ctx, r.createRequest(ctx, &plan, objects, &resp.Diagnostics))
 	addError(&resp.Diagnostics, "Could not create the hold ladder", err)
 	if err == nil {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -299,7 +268,8 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	vhost := state.VHost.ValueString()
-	if state.Delays.IsNull() {
+	imported := state.Delays.IsNull()
+	if imported {
 		found, err := r.recognise(ctx, admin, &state)
 		if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
 			return
@@ -319,9 +289,11 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	state.Arguments = ladderMap(live)
 	objects, err := r.objects(ctx, &state, nil)
-	if err != nil {
-		// An imported ladder's shards come without the factor they were computed from: the configuration has it.
-		objects = topology.Objects{}
+	if addError(&resp.Diagnostics, "Invalid hold ladder", err); err != nil {
+		return
+	}
+	if imported {
+		state.recogniseExtra(objects.Queues, live)
 	}
 	exchanges, bindings, err := mirrorRoutes(ctx, admin, vhost, objects)
 	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
@@ -356,7 +328,7 @@ func (r *holdLadderResource) recognise(ctx context.Context, admin *rabbitmqadmin
 	state.Delays = types.ListValueMust(types.StringType, delays)
 	state.Queues = holdRefList(refs)
 	if shards > 1 {
-		state.JitterShards = types.Int64Value(shards)
+		state.JitterShards, state.JitterFactor = types.Int64Value(shards), types.Float64Value(topology.JitterFactorOf(refs))
 	}
 	return true, nil
 }
@@ -370,8 +342,9 @@ func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequ
 	if addError(&resp.Diagnostics, "Invalid hold ladder", err); err != nil {
 		return
 	}
+	queues := ownedQueues(&state)
 	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
-		VHost: state.VHost.ValueString(), Queues: ownedQueues(&state), OwnBindings: objects.Bindings,
+		VHost: state.VHost.ValueString(), Queues: queues, OwnBindings: ladderRoutes(objects, queues),
 		DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)
 	if err != nil {
@@ -393,84 +366,4 @@ func (r *holdLadderResource) ImportState(ctx context.Context, req resource.Impor
 	m.Topic = topic
 	m.ID = types.StringValue(r.importID(&m))
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
-}
-
-// durations reads a list of durations; known is false where any is not known yet.
-func durations(ctx context.Context, list types.List) (delays []time.Duration, known bool, err error) {
-	if list.IsUnknown() {
-		return nil, false, nil
-	}
-	var texts []types.String
-	list.ElementsAs(ctx, &texts, false)
-	for _, text := range texts {
-		if text.IsUnknown() {
-			return nil, false, nil
-		}
-		delay, err := topology.ParseDuration(text.ValueString())
-		if err != nil {
-			return nil, true, err
-		}
-		delays = append(delays, delay)
-	}
-	return delays, true, nil
-}
-
-func holdRefList(refs []topology.HoldRef) types.List {
-	elements := make([]attr.Value, len(refs))
-	for i, ref := range refs {
-		elements[i] = types.ObjectValueMust(holdRefType.AttrTypes, map[string]attr.Value{
-			"delay": types.StringValue(topology.FormatDuration(ref.Delay)), "name": types.StringValue(ref.Name), "shard": types.Int64Value(int64(ref.Shard)),
-		})
-	}
-	return types.ListValueMust(holdRefType, elements)
-}
-
-func ladderMap(arguments map[string]map[string]string) types.Map {
-	elements := make(map[string]attr.Value, len(arguments))
-	for name, args := range arguments {
-		elements[name] = stringMap(args)
-	}
-	return types.MapValueMust(ladderArgumentsType, elements)
-}
-
-func ladderArguments(m *holdLadderModel) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for name, element := range m.Arguments.Elements() {
-		if args, ok := element.(types.Map); ok {
-			out[name] = mapOf(context.Background(), args)
-		}
-	}
-	return out
-}
-
-// ownedQueues are the hold queues that the state knows: those it last saw and those it computes.
-func ownedQueues(m *holdLadderModel) []string {
-	names := map[string]bool{}
-	for name := range m.Arguments.Elements() {
-		names[name] = true
-	}
-	for _, element := range m.Queues.Elements() {
-		if object, ok := element.(types.Object); ok {
-			if name, ok := object.Attributes()["name"].(types.String); ok {
-				names[name.ValueString()] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// readLadder reads the arguments of hold queues; those that are gone are left out.
-func readLadder(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, names []string) (map[string]map[string]string, error) {
-	found := map[string]map[string]string{}
-	for _, name := range names {
-		live, err := admin.Queue(ctx, vhost, name)
-		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		found[name] = mirrorArguments(live)
-	}
-	return found, nil
 }

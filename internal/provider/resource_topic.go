@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -43,11 +44,18 @@ func (r *topicResource) Configure(_ context.Context, req resource.ConfigureReque
 // ValidateConfig refuses what is wrong whatever the provider's defaults are.
 func (r *topicResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var config topicModel
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() || config.Retry.IsNull() || config.Retry.IsUnknown() {
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); !resp.Diagnostics.HasError() {
+		config.refuseDelaysTwice(&resp.Diagnostics)
+	}
+}
+
+// refuseDelaysTwice refuses delays beside a ladder, as far as both are known.
+func (m *topicModel) refuseDelaysTwice(diags *diag.Diagnostics) {
+	if m.HoldQueues.IsNull() || m.HoldQueues.IsUnknown() || m.Retry.IsNull() || m.Retry.IsUnknown() {
 		return
 	}
-	if !config.HoldQueues.IsNull() && !config.Retry.Attributes()["delays"].IsNull() {
-		resp.Diagnostics.AddAttributeError(path.Root("retry").AtName("delays"), "Delays are given twice",
+	if !m.Retry.Attributes()["delays"].IsNull() {
+		diags.AddAttributeError(path.Root("retry").AtName("delays"), "Delays are given twice",
 			"The topic has hold_queues, and their delays are the topic's: leave retry.delays out, or hold_queues.")
 	}
 }
@@ -57,63 +65,52 @@ func (r *topicResource) importID(m *topicModel) string {
 }
 
 func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
-		var state topicModel
-		if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); !resp.Diagnostics.HasError() {
-			r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, &state), state.DeleteNonEmpty.ValueBool(), "destroyed")
-		}
-		return
-	}
-	var config, plan topicModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	var state *topicModel
-	stateVHost := types.StringNull()
-	if !req.State.Raw.IsNull() {
-		state = new(topicModel)
-		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-		stateVHost = state.VHost
-	}
+	config, plan, state := planModels[topicModel](ctx, req, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if plan == nil {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), state.DeleteNonEmpty.ValueBool(), "destroyed")
+		return
+	}
 	// Everything computed is computed anew from the configuration, so that removing an attribute unsets it.
-	plan.takeConfigured(&config)
-	_, known := plan.resolve(r.rt, plan.Name, stateVHost)
-	passToDelete(ctx, resp.Private, plan.DeleteNonEmpty, &resp.Diagnostics)
+	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
+	plan.takeConfigured(config)
+	plan.refuseDelaysTwice(&resp.Diagnostics)
+	var before *partModel
+	if state != nil {
+		before = &state.partModel
+		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
+	}
+	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	spec, specKnown := plan.spec(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !known || !specKnown {
+	if !known || !specKnown || plan.Name.IsUnknown() {
+		if state != nil {
+			replaceUnknown(resp, map[string]attr.Value{
+				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
+				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority,
+			})
+		}
 		plan.unknown(ctx)
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-		return
-	}
-	objects, ok := r.fill(ctx, &plan, spec, &resp.Diagnostics)
-	if !ok {
-		return
-	}
-	plan.warn(ctx, spec, &resp.Diagnostics)
-	var live map[string]string
-	if state != nil {
-		resp.RequiresReplace = append(resp.RequiresReplace, plan.replaceWith(&state.partModel)...)
-		if !plan.Name.Equal(state.Name) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("name"))
+	} else {
+		objects, ok := r.fill(ctx, plan, spec, &resp.Diagnostics)
+		if !ok {
+			return
 		}
-		if len(resp.RequiresReplace) == 0 {
-			live = mapOf(ctx, state.Arguments)
+		plan.warn(ctx, spec, &resp.Diagnostics)
+		have := types.MapNull(types.StringType)
+		if state != nil && len(resp.RequiresReplace) == 0 {
+			have = state.Arguments
 		}
+		plan.Arguments = planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, resp)
 	}
-	queue := objects.Queues[0]
-	arguments, differences := plannedArguments(queue.Arguments, live, stringsOf(ctx, plan.IgnoreArguments))
-	plan.Arguments = stringMap(arguments)
-	resp.RequiresReplace = append(resp.RequiresReplace, argumentPaths(differences)...)
-	warnOfDrift(&resp.Diagnostics, queue.Name, differences)
-	if len(resp.RequiresReplace) > 0 {
+	if state != nil && len(resp.RequiresReplace) > 0 {
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
 	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
 // topicQueues are the queues whose messages a destroyed topic strands: its own and its ladder's.
@@ -141,7 +138,12 @@ func (r *topicResource) fill(ctx context.Context, m *topicModel, spec topology.S
 	m.QueueType = types.StringValue(string(objects.Queues[0].Type))
 	m.Park = types.StringValue(string(manifest.Park))
 	m.Exchanges = stringSet(exchangeNames(objects.Exchanges))
-	m.HomeBindings = bindingSet(objects.Bindings[:len(objects.Bindings)-len(spec.Bindings)])
+	home, err := m.home()
+	if err != nil {
+		addError(diags, "Invalid topic", err)
+		return objects, false
+	}
+	m.HomeBindings = bindingSet(home)
 	m.Manifest = types.StringValue(string(manifest.Encode()))
 	m.Retry = m.retryWith(ctx, manifest.Retry, diags)
 	return objects, !diags.HasError()
@@ -151,7 +153,7 @@ func (r *topicResource) fill(ctx context.Context, m *topicModel, spec topology.S
 func (r *topicResource) finish(ctx context.Context, plan, config *topicModel, diags *diag.Diagnostics) (topology.Objects, bool) {
 	arguments := plan.Arguments
 	plan.takeConfigured(config)
-	if _, known := plan.resolve(r.rt, plan.Name, types.StringNull()); !known {
+	if !plan.settle(r.rt) {
 		addError(diags, "Could not apply the topic", errUnknown)
 		return topology.Objects{}, false
 	}
@@ -181,8 +183,8 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 	left, err := r.rt.create(ctx, createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(),
-		ignore: stringsOf(ctx, plan.IgnoreArguments), resourceType: topicTypeName, importID: plan.ID.ValueString(),
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		resourceType: topicTypeName, importID: plan.ID.ValueString(), diags: &resp.Diagnostics,
 	})
 	addError(&resp.Diagnostics, "Could not create the topic", err)
 	if err == nil || len(left) > 0 {
@@ -208,12 +210,8 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
 		return
 	}
-	bindings, err := admin.QueueBindings(ctx, vhost, name)
-	if addError(&resp.Diagnostics, "Could not read the topic's bindings", err); err != nil {
-		return
-	}
 	if state.Arguments.IsNull() {
-		err := r.recognise(ctx, admin, &state, live, bindings)
+		err := r.recognise(ctx, admin, &state, live)
 		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {
 			return
 		}
@@ -227,38 +225,30 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if addError(&resp.Diagnostics, "Could not read the topic's routes", err); err != nil {
 		return
 	}
-	own := state.bindings(ctx)
-	home := objects.Bindings[:len(objects.Bindings)-len(own)]
 	if state.Manifest.IsNull() {
 		// An imported topic may lack what only its configuration says, such as its delays: then the plan computes the rest.
 		if spec, _ := state.spec(ctx, &resp.Diagnostics); spec.Validate() == nil {
 			r.fill(ctx, &state, spec, &resp.Diagnostics)
 		}
 	}
+	home, err := state.home()
+	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
+		return
+	}
 	state.Exchanges, state.HomeBindings = stringSet(exchanges), bindingSet(present(home, found))
 	if !state.Bindings.IsNull() {
-		state.Bindings = bindingSet(present(own, found))
+		state.Bindings = bindingSet(present(state.bindings(ctx), found))
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// present returns the bindings that were found.
-func present(bindings, found []topology.Binding) []topology.Binding {
-	missing, _ := topology.DiffBindings(bindings, found)
-	return without(bindings, missing)
-}
-
-// without returns the bindings that are not among those left out.
-func without(bindings, out []topology.Binding) []topology.Binding {
-	_, kept := topology.DiffBindings(out, bindings)
-	return kept
-}
-
 // recognise fills in what the broker tells about a topic that is being imported.
-func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, live rabbitmqadmin.LiveQueue, bindings []topology.Binding) error {
+func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, live rabbitmqadmin.LiveQueue) error {
 	vhost, id := state.VHost.ValueString(), state.identityOf(state.Name)
-	state.QueueType = types.StringValue(string(live.Type))
-	if key, ok := live.Arguments[topology.ArgDeadLetterKey].(string); ok {
+	if slices.Contains(id.Convention.QueueTypes(), live.Type) {
+		state.QueueType = types.StringValue(string(live.Type)) // a type that the convention cannot have shows as drift
+	}
+	if key, ok := live.Arguments[topology.ArgDeadLetterKey].(string); ok && key != "" {
 		state.DeadLetterQueue = types.StringValue(key)
 	}
 	all, err := admin.Queues(ctx, vhost)
@@ -278,15 +268,35 @@ func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Clie
 	if refs := id.RecogniseLadder(queues); len(refs) > 0 {
 		state.HoldQueues = holdRefList(refs)
 	}
-	home, err := topology.Spec{Identity: id, AllowMessageLoss: true}.BuildWorkQueue()
+	bindings, err := admin.QueueBindings(ctx, vhost, live.Name)
+	if err != nil {
+		return err
+	}
+	home, err := state.home()
 	if err != nil {
 		return err
 	}
 	// The resource's bindings have no arguments; one that has some belongs to a binding resource.
-	own := slices.DeleteFunc(without(bindings, home.Bindings), func(b topology.Binding) bool { return len(b.Arguments) > 0 })
+	own := slices.DeleteFunc(without(bindings, home), func(b topology.Binding) bool { return len(b.Arguments) > 0 })
 	if len(own) > 0 {
 		state.Bindings = bindingSet(own)
 	}
+	objects, err := state.routes(ctx)
+	if err != nil {
+		return err
+	}
+	// Arguments that the convention does not have by itself were asked for, by the attribute that stands for them.
+	computed := objects.Queues[0].Arguments
+	if limit, ok := live.Arguments[topology.ArgDeliveryLimit].(int64); ok && computed[topology.ArgDeliveryLimit] == nil && live.Type == topology.Quorum && limit > 0 {
+		state.DeliveryLimit = types.Int64Value(limit)
+	}
+	if priority, ok := live.Arguments[topology.ArgMaxPriority].(int64); ok && computed[topology.ArgMaxPriority] != priority {
+		state.MaxPriority = types.Int64Value(priority)
+	}
+	if objects, err = state.routes(ctx); err != nil {
+		return err
+	}
+	state.recogniseExtra(objects.Queues, map[string]map[string]string{live.Name: mirrorArguments(live)})
 	return nil
 }
 

@@ -23,6 +23,9 @@ type runtime struct {
 		client *rabbitmqadmin.Client // nil where it is not configured, or not known yet
 		// unknown: some part of the configuration is only known after another resource was applied.
 		unknown bool
+		// unreachable is why no broker answered when the provider was configured; said is that a resource reported it.
+		unreachable error
+		said        sync.Once
 	}
 
 	locks keyedLocks
@@ -54,12 +57,39 @@ var (
 // admin returns the client for RabbitMQ's management API.
 func (rt *runtime) admin() (*rabbitmqadmin.Client, error) {
 	switch {
-	case rt == nil || rt.rabbitMQ.unknown:
+	case rt.rabbitMQ.unknown:
 		return nil, errUnknown
 	case rt.rabbitMQ.client == nil:
 		return nil, errNotConfigured
 	}
 	return rt.rabbitMQ.client, nil
+}
+
+// reader returns the client for a refresh. While the provider's configuration is not known the state is kept as it is,
+// and the warning says so. A broker that did not answer is an error once, not once a resource: the refresh fails as a
+// whole, and keeps every state.
+func (rt *runtime) reader(diags *diag.Diagnostics) (*rabbitmqadmin.Client, bool) {
+	admin, err := rt.admin()
+	switch {
+	case errors.Is(err, errUnknown):
+		diags.AddWarning("Not compared with the broker", "The provider's RabbitMQ configuration is not known yet, so this plan trusts the state as it was last seen.")
+	case err != nil:
+		addError(diags, "RabbitMQ is not configured", err)
+	case rt.rabbitMQ.unreachable != nil:
+		rt.rabbitMQ.said.Do(func() { addError(diags, "RabbitMQ does not answer", rt.rabbitMQ.unreachable) })
+	default:
+		return admin, true
+	}
+	return nil, false
+}
+
+// asker returns the client for what a plan would like to know and can do without.
+func (rt *runtime) asker() (*rabbitmqadmin.Client, error) {
+	admin, err := rt.admin()
+	if err == nil {
+		err = rt.rabbitMQ.unreachable
+	}
+	return admin, err
 }
 
 // objectKey names a queue or exchange across the run.
@@ -71,6 +101,12 @@ func (rt *runtime) noteCreated(key string) {
 	rt.created[key] = true
 }
 
+func (rt *runtime) forgetCreated(key string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	delete(rt.created, key)
+}
+
 func (rt *runtime) wasCreated(key string) bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -79,9 +115,9 @@ func (rt *runtime) wasCreated(key string) bool {
 
 // carry keeps the bindings of something deleted for whatever is created under its name later in this run.
 func (rt *runtime) carry(key string, bindings []topology.Binding) {
+	rt.forgetCreated(key)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	delete(rt.created, key)
 	if len(bindings) > 0 {
 		rt.carried[key] = bindings
 	}
@@ -127,33 +163,40 @@ func (k *keyedLocks) lock(keys ...string) (release func()) {
 	}
 }
 
-// identity is a topic's identity as far as it is known: configured values first, then the provider's defaults. While
-// the default vhost is not known, that of the state is kept, or every queue would be replaced.
-func (rt *runtime) identity(topic, vhost, convention, group, stateVHost types.String) (id topology.Identity, known bool) {
-	if vhost.IsNull() || vhost.IsUnknown() {
-		switch {
-		case vhost.IsUnknown():
-		case rt != nil && !rt.vhost.IsUnknown():
-			vhost = rt.vhost
-		case !stateVHost.IsNull():
-			vhost = stateVHost
-		default:
-			vhost = types.StringUnknown()
-		}
+// identity is what a part of a topic is identified by besides the topic, as far as it is known: what m says first, then
+// the provider's defaults. While a default is not known, what the state has is kept, or every queue would be replaced.
+func (rt *runtime) identity(m, state *partModel) (vhost, convention, group types.String) {
+	if state == nil {
+		state = &partModel{VHost: types.StringUnknown(), Convention: types.StringUnknown(), ConsumerGroup: types.StringUnknown()}
 	}
-	if convention.IsNull() && rt != nil {
-		convention = rt.convention
+	vhost = defaulted(m.VHost, rt.vhost, state.VHost)
+	convention = defaulted(m.Convention, rt.convention, state.Convention)
+	group = m.ConsumerGroup
+	if convention.IsUnknown() || topology.Convention(convention.ValueString()).HasConsumerGroups() {
+		group = defaulted(group, rt.consumerGroup, state.ConsumerGroup)
 	}
-	if group.IsNull() && rt != nil && topology.Convention(convention.ValueString()).HasConsumerGroups() {
-		group = rt.consumerGroup
+	return vhost, convention, group
+}
+
+// plannedVHost is the vhost of a resource that belongs to no topic.
+func (rt *runtime) plannedVHost(config types.String, state *types.String) types.String {
+	have := types.StringUnknown()
+	if state != nil {
+		have = *state
 	}
-	if topic.IsUnknown() || vhost.IsUnknown() || convention.IsUnknown() || group.IsUnknown() {
-		return topology.Identity{}, false
+	return defaulted(config, rt.vhost, have)
+}
+
+// defaulted is an attribute as it is configured, or else the provider's default, or else what the state has.
+func defaulted(configured, fallback, state types.String) types.String {
+	switch {
+	case !configured.IsNull():
+		return configured
+	case !fallback.IsUnknown():
+		return fallback
+	default:
+		return state
 	}
-	return topology.Identity{
-		Topic: topic.ValueString(), Convention: topology.Convention(convention.ValueString()),
-		ConsumerGroup: group.ValueString(), VHost: vhost.ValueString(),
-	}, true
 }
 
 // configured is what the framework hands every resource.
@@ -161,7 +204,7 @@ type configured struct{ rt *runtime }
 
 func (c *configured) configure(data any, diags *diag.Diagnostics) {
 	if data == nil {
-		return // validation runs without a configured provider
+		return // validation runs without a configured provider, and nothing else does
 	}
 	rt, ok := data.(*runtime)
 	if !ok {

@@ -53,15 +53,14 @@ type bindingModel struct {
 	RoutingKey types.String `tfsdk:"routing_key"`
 }
 
-// takeConfigured resets what is both configured and computed to what the configuration says.
+// takeConfigured resets what is both configured and computed, the identity aside, to what the configuration says.
 func (m *topicModel) takeConfigured(config *topicModel) {
-	m.VHost, m.Convention, m.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
 	m.QueueType, m.Park, m.Retry = config.QueueType, config.Park, config.Retry
 }
 
 // unknown sets every computed attribute that the configuration leaves out to unknown.
 func (m *topicModel) unknown(ctx context.Context) {
-	m.unresolve()
+	m.ID, m.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
 	if m.QueueType.IsNull() {
 		m.QueueType = types.StringUnknown()
 	}
@@ -142,7 +141,7 @@ func (m *topicModel) bindings(ctx context.Context) []topology.Binding {
 // known.
 func (m *topicModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec topology.Spec, known bool) {
 	extra, known := m.extra(diags)
-	for _, value := range []attr.Value{m.QueueType, m.DeadLetterQueue, m.ParkedQueue, m.HoldQueues, m.Retry, m.Park, m.DeliveryLimit, m.MaxPriority, m.Bindings} {
+	for _, value := range []attr.Value{m.QueueType, m.DeadLetterQueue, m.ParkedQueue, m.HoldQueues, m.Retry, m.Park, m.DeliveryLimit, m.MaxPriority, m.AllowMessageLoss, m.Bindings} {
 		known = known && !value.IsUnknown()
 	}
 	for _, element := range append(m.HoldQueues.Elements(), m.Bindings.Elements()...) {
@@ -156,11 +155,7 @@ func (m *topicModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec to
 		DeadLetterQueue: m.DeadLetterQueue.ValueString(), ParkedQueue: m.ParkedQueue.ValueString(),
 		AllowMessageLoss: m.AllowMessageLoss.ValueBool(), DeliveryLimit: int(m.DeliveryLimit.ValueInt64()),
 		Park: topology.ParkMode(m.Park.ValueString()), Bindings: m.bindings(ctx),
-		Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},
-	}
-	if !m.MaxPriority.IsNull() {
-		priority := int(m.MaxPriority.ValueInt64())
-		spec.MaxPriority = &priority
+		MaxPriority: m.maxPriority(), Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},
 	}
 	var refs []topology.HoldRef
 	for i, ref := range m.holdRefs(ctx) {
@@ -231,10 +226,29 @@ func (m *topicModel) policy(ctx context.Context, holdDelays []time.Duration, dia
 	return policy
 }
 
-// routes computes the exchanges and bindings that the topic owns, whatever its retry policy is.
+// home are the bindings that the convention itself needs, whether or not the configuration repeats one of them.
+func (m *topicModel) home() ([]topology.Binding, error) {
+	bare := *m
+	bare.Bindings = types.SetNull(bindingType)
+	objects, err := bare.routes(context.Background())
+	return objects.Bindings, err
+}
+
+// routes computes what the topic owns as far as it does not depend on its retry policy: exchanges, bindings, and most
+// of the queue.
 func (m *topicModel) routes(ctx context.Context) (topology.Objects, error) {
 	return topology.Spec{
 		Identity: m.identityOf(m.Name), QueueType: topology.QueueType(m.QueueType.ValueString()),
 		DeadLetterQueue: m.DeadLetterQueue.ValueString(), AllowMessageLoss: true, Bindings: m.bindings(ctx),
+		DeliveryLimit: int(m.DeliveryLimit.ValueInt64()), MaxPriority: m.maxPriority(),
 	}.BuildWorkQueue()
+}
+
+// maxPriority is nil where the convention says it.
+func (m *topicModel) maxPriority() *int {
+	if m.MaxPriority.IsNull() {
+		return nil
+	}
+	priority := int(m.MaxPriority.ValueInt64())
+	return &priority
 }

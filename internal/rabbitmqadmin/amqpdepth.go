@@ -38,11 +38,7 @@ type amqpDepth struct {
 	messages, consumers int
 }
 
-const (
-	// amqpTries is one on the connection that was kept and one on a new one.
-	amqpTries    = 2
-	closeTimeout = 2 * time.Second
-)
+const closeTimeout = 2 * time.Second
 
 func newAMQPDepths(cfg Config, endpoints []*url.URL) *amqpDepths {
 	return &amqpDepths{cfg: cfg, endpoints: endpoints, vhosts: map[string]*amqpVHost{}}
@@ -58,25 +54,40 @@ func (a *amqpDepths) depths(ctx context.Context, vhost string, queues []string) 
 	defer release(v.turn, 1)
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.RequestTimeout)
 	defer cancel()
-	var err error
-	for range amqpTries {
-		var out map[string]amqpDepth
-		out, err = a.ask(ctx, v, vhost, queues)
-		if err == nil {
+	for round := 0; ; round++ {
+		kept := v.conn != nil
+		out, err := a.ask(ctx, v, vhost, queues)
+		switch {
+		case err == nil:
 			return out, nil
+		case ctx.Err() != nil:
+			v.drop()
+			return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
+		case round >= a.cfg.MaxRetries && !kept, !passing(err):
+			return nil, err
 		}
-		var refusal *amqp091.Error
-		if ctx.Err() != nil || errors.As(err, &refusal) && refusal.Server && refusal.Code != amqp091.ConnectionForced {
-			break
+		v.drop()
+		if kept {
+			// It may have died since the last question: there is nothing to wait for.
+			continue
 		}
-		// A connection that was kept may have died meanwhile: once more, on a new one.
-		v.drop()
+		if pause(ctx, backoff(round)) != nil {
+			return nil, err
+		}
 	}
-	if ctx.Err() != nil {
-		v.drop()
-		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
+}
+
+// passing reports whether a failure may be gone the next time: the connection's, not the broker's refusals.
+func passing(err error) bool {
+	var refusal *amqp091.Error
+	if errors.As(err, &refusal) {
+		switch refusal.Code {
+		case amqp091.ConnectionForced, amqp091.ChannelError, amqp091.FrameError, amqp091.InternalError:
+			return true
+		}
+		return false
 	}
-	return nil, err
+	return !permanentFailure(err)
 }
 
 func (a *amqpDepths) vhost(name string) *amqpVHost {

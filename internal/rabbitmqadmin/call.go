@@ -262,7 +262,10 @@ func (c *Client) exchange(req *http.Request) (*answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
-	return &answer{method: req.Method, url: req.URL.Redacted(), status: res.StatusCode, header: res.Header, body: body}, nil
+	// What is asked for in the query is no help to a reader of errors.
+	shown := *req.URL
+	shown.RawQuery = ""
+	return &answer{method: req.Method, url: shown.Redacted(), status: res.StatusCode, header: res.Header, body: body}, nil
 }
 
 // judge turns an answer into a result or an error.

@@ -93,6 +93,9 @@ type depth struct {
 	kind      topology.QueueType
 	exact     bool
 	consumers int
+	// disputed: the list says 0 and the statistics do not. Either they are older, or the queue has a new leader, whose
+	// node says 0 until it has counted. Total is then what the statistics say.
+	disputed bool
 }
 
 func (d depth) empty() bool { return d.Known && d.Total == 0 }
@@ -108,16 +111,16 @@ func (c *Client) depths(ctx context.Context, vhost string, names []string, due t
 		return nil, err
 	}
 	out := make([]depth, len(names))
-	for deadline := time.Now().Add(patience); ; {
+	for asked, deadline := false, time.Now().Add(patience); ; asked = true {
 		unknown := false
 		for i, name := range names {
-			if out[i].Known {
+			if asked && out[i].Known && !out[i].disputed {
 				continue
 			}
 			if out[i], err = c.depthIn(ctx, vhost, name, list); err != nil {
 				return nil, err
 			}
-			unknown = unknown || !out[i].Known
+			unknown = unknown || !out[i].Known || out[i].disputed
 		}
 		if !unknown || !time.Now().Add(c.unknownPoll).Before(deadline) {
 			return out, nil
@@ -132,8 +135,8 @@ func (c *Client) depths(ctx context.Context, vhost string, names []string, due t
 }
 
 // depthIn finds a queue's depth in a list. Where that says 0 or does not have the queue, the queue itself is asked for:
-// the list says 0 for a quorum queue that never reported, where the statistics have no count yet; and only a 404 of the
-// queue proves that it is gone.
+// the list says 0 for a quorum queue that never reported, where the statistics have no count yet; it leaves out the queues
+// that were led by a node that is down; and only a 404 of the queue proves that it is gone.
 func (c *Client) depthIn(ctx context.Context, vhost, name string, list map[string]counts) (depth, error) {
 	n, listed := list[name]
 	d := depth{
@@ -154,13 +157,18 @@ func (c *Client) depthIn(ctx context.Context, vhost, name string, list map[strin
 	if !listed || !running(live.State) {
 		d.Known = false
 	}
-	if d.Known && !d.exact && live.Messages == nil {
+	switch {
+	case !d.Known || d.exact:
+	case live.Messages == nil:
 		broker, err := c.Ping(ctx)
 		if err != nil {
 			return depth{}, err
 		}
 		// Without statistics on the whole broker totals are all there is.
 		d.Known = broker.StatisticsDisabled
+	case *live.Messages > 0:
+		d.disputed = true
+		d.Total, d.Ready, d.Unacknowledged = *live.Messages, value(live.Ready), value(live.Unacknowledged)
 	}
 	return d, nil
 }

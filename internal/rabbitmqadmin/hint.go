@@ -38,7 +38,7 @@ func connectionHint(err error) string {
 	case errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:"):
 		return "the server broke off the TLS handshake: does it want a client certificate, or another one?"
 	case errors.Is(err, amqp091.ErrClosed) || errors.Is(err, io.EOF):
-		return "the server closed the connection while it was being opened: does it want TLS, or a client certificate, or is this not the port?"
+		return "the server closed the connection: does it want TLS, or a client certificate, or is this another port?"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "there is no host of this name"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -28,7 +28,7 @@ func parseBrokerError(body []byte) (brokerError, bool) {
 func (x *call) answerError(a *answer) *Error {
 	e := &Error{Op: x.op, Object: x.object, VHost: x.vhost, Method: a.method, URL: a.url, Status: a.status}
 	if own, ok := parseBrokerError(a.body); ok {
-		e.Reason = own.Reason
+		e.Reason = strings.TrimRight(own.Reason, ".")
 	} else if text := quote(a.body); text != "" {
 		e.Reason = "not RabbitMQ's own words: " + text
 	}
@@ -71,8 +71,9 @@ func (x *call) refused(a *answer) error {
 		x.unauthorized(e, own, isOwn)
 	case a.status == http.StatusNotFound:
 		return x.notFound(e, own, isOwn)
-	case a.status == http.StatusMethodNotAllowed && !isOwn:
-		e.Advice = "RabbitMQ's management API is not at this path: is the endpoint's path prefix right?"
+	case (a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotAcceptable) && !isOwn:
+		// What RabbitMQ's web interface answers to a path that is none of the API's.
+		e.Advice = "RabbitMQ's management API is not at this path: is the endpoint's path prefix right (it is without \"/api\")?"
 	}
 	return e
 }

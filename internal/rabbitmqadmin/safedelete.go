@@ -114,7 +114,7 @@ func (d *deletion) check(ctx context.Context) error {
 	case slices.ContainsFunc(depths, func(depth depth) bool { return holds(depth) && depth.exact }):
 		return d.notEmpty(depths, holds)
 	case slices.ContainsFunc(depths, holds):
-		if depths, err = d.c.depths(ctx, d.req.VHost, d.involved(), start.Add(d.c.settling()), 0); err != nil {
+		if depths, err = d.c.depths(ctx, d.req.VHost, d.involved(), start.Add(d.c.settling()), d.c.unknownWait); err != nil {
 			return err
 		}
 		return d.notEmpty(depths, holds)

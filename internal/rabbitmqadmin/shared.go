@@ -23,7 +23,8 @@ type sharedRead[T any] struct {
 // plannedRead is a read that has not started yet, or is running. done is closed when value and err are set, or when the
 // caller that was to read gave up, which leaves it to the others.
 type plannedRead[T any] struct {
-	at        time.Time
+	at        time.Time // when it is to start
+	started   time.Time // when it did; zero before
 	done      chan struct{}
 	value     T
 	err       error
@@ -53,18 +54,23 @@ func (s *sharedRead[T]) notBefore(ctx context.Context, vhost string, due time.Ti
 	}
 }
 
-// join finds a planned read that starts late enough and soon enough, or plans one that is the caller's to carry out.
+// join finds a read that starts late enough and soon enough, or plans one that is the caller's to carry out.
 func (s *sharedRead[T]) join(vhost string, due time.Time) (r *plannedRead[T], mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	due = later(due, now)
 	for _, r := range s.planned[vhost] {
-		if at := later(r.at, now); !at.Before(due) && at.Sub(due) <= joinWithin {
+		if !r.started.IsZero() {
+			if !r.started.Before(due) {
+				return r, false
+			}
+			continue
+		}
+		if at := later(r.at, now); !at.Before(due) && at.Sub(later(due, now)) <= joinWithin {
 			return r, false
 		}
 	}
-	r = &plannedRead[T]{at: due, done: make(chan struct{})}
+	r = &plannedRead[T]{at: later(due, now), done: make(chan struct{})}
 	if due.After(now) {
 		// Whoever comes a little later can still share it.
 		r.at = due.Add(joinWithin)
@@ -75,8 +81,8 @@ func (s *sharedRead[T]) join(vhost string, due time.Time) (r *plannedRead[T], mi
 
 func (s *sharedRead[T]) carryOut(ctx context.Context, vhost string, r *plannedRead[T]) (T, error) {
 	defer close(r.done)
-	busy, err := s.begin(ctx, vhost, r.at)
-	s.forget(vhost, r)
+	defer s.forget(vhost, r)
+	busy, err := s.begin(ctx, vhost, r)
 	if err != nil {
 		r.abandoned = true
 		return r.value, err
@@ -88,9 +94,9 @@ func (s *sharedRead[T]) carryOut(ctx context.Context, vhost string, r *plannedRe
 	return r.value, r.err
 }
 
-// begin waits for the time, and for the vhost's running read to end. Until then others may join.
-func (s *sharedRead[T]) begin(ctx context.Context, vhost string, at time.Time) (chan struct{}, error) {
-	if err := pause(ctx, time.Until(at)); err != nil {
+// begin waits for the read's time, and for the vhost's running read to end. Until then anybody may join.
+func (s *sharedRead[T]) begin(ctx context.Context, vhost string, r *plannedRead[T]) (chan struct{}, error) {
+	if err := pause(ctx, time.Until(r.at)); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -102,10 +108,13 @@ func (s *sharedRead[T]) begin(ctx context.Context, vhost string, at time.Time) (
 	s.mu.Unlock()
 	select {
 	case busy <- struct{}{}:
-		return busy, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.started = time.Now()
+	return busy, nil
 }
 
 // forget takes a read off the plan: from here on nobody can join it.

@@ -83,44 +83,44 @@ func TestTLS(t *testing.T) {
 	tomorrow := time.Now().Add(24 * time.Hour)
 	client := ca.issue("", tomorrow)
 	for name, tc := range map[string]struct {
-		server tls.Config
+		server *tls.Config
 		client *tls.Config
 		scheme string
 		says   string // "" succeeds
 	}{
 		"own CA": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}},
 			&tls.Config{RootCAs: ca.pool()}, "https", "",
 		},
 		"insecure": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}},
 			&tls.Config{InsecureSkipVerify: true}, "https", "", //nolint:gosec // what is tested
 		},
 		"client certificate": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}, ClientCAs: ca.pool(), ClientAuth: tls.RequireAndVerifyClientCert},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}, ClientCAs: ca.pool(), ClientAuth: tls.RequireAndVerifyClientCert},
 			&tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{client}}, "https", "",
 		},
 		"unknown CA": {
-			tls.Config{Certificates: []tls.Certificate{other.issue("127.0.0.1", tomorrow)}},
+			&tls.Config{Certificates: []tls.Certificate{other.issue("127.0.0.1", tomorrow)}},
 			&tls.Config{RootCAs: ca.pool()}, "https", "give its CA certificate",
 		},
 		"unknown CA, system roots": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}},
 			nil, "https", "give its CA certificate",
 		},
 		"another host": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("broker.example", tomorrow)}},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("broker.example", tomorrow)}},
 			&tls.Config{RootCAs: ca.pool()}, "https", "use a name that is in it",
 		},
 		"expired": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", time.Now().Add(-time.Minute))}},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", time.Now().Add(-time.Minute))}},
 			&tls.Config{RootCAs: ca.pool()}, "https", "is it expired",
 		},
 		"no client certificate": {
-			tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}, ClientCAs: ca.pool(), ClientAuth: tls.RequireAndVerifyClientCert},
+			&tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1", tomorrow)}, ClientCAs: ca.pool(), ClientAuth: tls.RequireAndVerifyClientCert},
 			&tls.Config{RootCAs: ca.pool()}, "https", "client certificate",
 		},
-		"https to http": {tls.Config{}, nil, "https", "does not speak TLS"},
+		"https to http": {&tls.Config{}, nil, "https", "does not speak TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -165,8 +165,10 @@ func TestBuildDoesNotDependOnForm(t *testing.T) {
 	a, b := plain(t, AceMQ), plain(t, AceMQ)
 	a.Bindings = []Binding{{Source: "e", RoutingKey: "2"}, {Source: "e", RoutingKey: "1", Arguments: Arguments{"n": 5}}, {Source: "acemq.retry", RoutingKey: "orders"}}
 	b.Bindings = []Binding{
-		{Source: "acemq.retry", RoutingKey: "orders", Arguments: Arguments{}}, {Source: "e", RoutingKey: "1", Arguments: Arguments{"n": uint8(5)}},
-		{Source: "e", RoutingKey: "2", Destination: "ignored"}, {Source: "e", RoutingKey: "2"},
+		{Source: "acemq.retry", RoutingKey: "orders", Arguments: Arguments{}},
+		{Source: "e", RoutingKey: "1", Arguments: Arguments{"n": uint8(5)}},
+		{Source: "e", RoutingKey: "2", Destination: "ignored"},
+		{Source: "e", RoutingKey: "2"},
 	}
 	a.Extra = map[Role]Arguments{RoleWork: {"x-list": []any{1}}}
 	b.Extra = map[Role]Arguments{RoleWork: {"x-list": []any{json.Number("1")}}, RoleParked: nil}

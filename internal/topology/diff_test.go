@@ -42,8 +42,12 @@ func TestDiffArguments(t *testing.T) {
 		"nested and different":   {Arguments{"x": []any{int64(1), int64(2)}}, Arguments{"x": []any{int64(2), int64(1)}}, []string{"x [1,2] [2,1] changes_behaviour"}, ""},
 		"negative limit":         {Arguments{ArgDeliveryLimit: int64(50)}, Arguments{ArgDeliveryLimit: int64(-1)}, []string{"x-delivery-limit 50 -1 changes_behaviour"}, "-1 (none on RabbitMQ 4; a single delivery on 3.10)"},
 		"placeholders in values": {Arguments{"x-dead-letter-routing-key": "{live}"}, Arguments{"x-dead-letter-routing-key": "{want}"}, []string{`x-dead-letter-routing-key "{live}" "{want}" changes_behaviour`}, `routed by "{want}" instead of "{live}"`},
-		"sorted": {Arguments{"x-b": int64(1), ArgOverflow: "reject-publish"}, Arguments{"x-a": int64(1), "x-c": int64(1)},
-			[]string{`x-a - 1 unknown_argument`, `x-b 1 - changes_behaviour`, `x-c - 1 unknown_argument`, `x-overflow "reject-publish" - changes_behaviour`}, ""},
+		"sorted": {
+			Arguments{"x-b": int64(1), ArgOverflow: "reject-publish"},
+			Arguments{"x-a": int64(1), "x-c": int64(1)},
+			[]string{`x-a - 1 unknown_argument`, `x-b 1 - changes_behaviour`, `x-c - 1 unknown_argument`, `x-overflow "reject-publish" - changes_behaviour`},
+			"",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,12 +97,19 @@ func TestDiffQueue(t *testing.T) {
 		"turned by the vhost":          {classic, live(Quorum, nil), []string{`x-queue-type "classic" "quorum" changes_behaviour`}},
 		"turned, argument kept":        {classic, live(Quorum, Arguments{ArgQueueType: "classic"}), []string{`x-queue-type "classic" "quorum" changes_behaviour`}},
 		"of the wrong type":            {quorum, live(Classic, nil), []string{"x-delivery-limit 50 - changes_behaviour", `x-queue-type "quorum" "classic" changes_behaviour`}},
-		"ignored by classic": {classic, live(Classic, Arguments{ArgQueueType: "classic", ArgDeliveryLimit: 3.0, ArgDeadLetterStrategy: "at-most-once", ArgMaxLength: 5.0}),
-			[]string{`x-dead-letter-strategy - "at-most-once" equal_in_effect`, "x-delivery-limit - 3 equal_in_effect", "x-max-length - 5 changes_behaviour"}},
-		"not ignored by quorum": {classic, live(Quorum, Arguments{ArgQueueType: "quorum", ArgDeliveryLimit: 3.0}),
-			[]string{"x-delivery-limit - 3 changes_behaviour", `x-queue-type "classic" "quorum" changes_behaviour`}},
-		"transient": {quorum, LiveQueue{Name: "orders", Type: Quorum, AutoDelete: true, Exclusive: true, Arguments: quorum.Arguments},
-			[]string{"auto_delete false true changes_behaviour", "durable true false changes_behaviour", "exclusive false true changes_behaviour"}},
+		"ignored by classic": {
+			classic, live(Classic, Arguments{ArgQueueType: "classic", ArgDeliveryLimit: 3.0, ArgDeadLetterStrategy: "at-most-once", ArgMaxLength: 5.0}),
+			[]string{`x-dead-letter-strategy - "at-most-once" equal_in_effect`, "x-delivery-limit - 3 equal_in_effect", "x-max-length - 5 changes_behaviour"},
+		},
+		"not ignored by quorum": {
+			classic, live(Quorum, Arguments{ArgQueueType: "quorum", ArgDeliveryLimit: 3.0}),
+			[]string{"x-delivery-limit - 3 changes_behaviour", `x-queue-type "classic" "quorum" changes_behaviour`},
+		},
+		"transient": {
+			quorum,
+			LiveQueue{Name: "orders", Type: Quorum, AutoDelete: true, Exclusive: true, Arguments: quorum.Arguments},
+			[]string{"auto_delete false true changes_behaviour", "durable true false changes_behaviour", "exclusive false true changes_behaviour"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

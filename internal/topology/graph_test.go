@@ -27,8 +27,8 @@ func TestMermaid(t *testing.T) {
 		}),
 		"shove_republish": with(Shove, func(s *Spec) { s.Retry.Strategy = Republish }),
 		"acemq_republish": with(AceMQ, func(s *Spec) { s.Retry.Strategy = Republish }),
-		"rabbitkit":       with(RabbitKit, func(s *Spec) {}),
-		"queuey":          with(Queuey, func(s *Spec) {}),
+		"rabbitkit":       with(RabbitKit, func(*Spec) {}),
+		"queuey":          with(Queuey, func(*Spec) {}),
 		"odd_names": with(Redeliver, func(s *Spec) {
 			s.Topic = "a\"b]c#d;e`f|g{h}<br/>&amp;\ti%%j:::k-->l\\n ü 注文 🛒"
 			s.DeadLetterQueue, s.ParkedQueue = "style a:#fff;", "end"

@@ -101,11 +101,11 @@ func TestDecodeManifestRefuses(t *testing.T) {
 	s.Bindings = []Binding{{Source: "e", RoutingKey: "k"}}
 	s.Park = ParkPublish
 	good := string(manifestOf(t, s).Encode())
-	replace := func(old, new string) string {
+	replace := func(old, by string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("the manifest has no %q", old)
 		}
-		return strings.Replace(good, old, new, 1)
+		return strings.Replace(good, old, by, 1)
 	}
 	const edited = "edited by hand"
 	for name, tc := range map[string]struct {

@@ -22,27 +22,33 @@ func TestNames(t *testing.T) {
 		holds                              string // of the delays 500ms 1s 1500ms 30s 90s 5m 2h 1d
 	}{
 		{
-			Identity{Topic: "t"}, "t-dlq", "t-parked", "t-retry", "t-migrating",
+			Identity{Topic: "t"},
+			"t-dlq", "t-parked", "t-retry", "t-migrating",
 			"t-hold-500ms t-hold-1s t-hold-1500ms t-hold-30s t-hold-90s t-hold-300s t-hold-7200s t-hold-86400s",
 		},
 		{
-			Identity{Topic: "t", Convention: Shove}, "t-dlq", "", "", "t-migrating",
+			Identity{Topic: "t", Convention: Shove},
+			"t-dlq", "", "", "t-migrating",
 			"- t-hold-1s - t-hold-30s t-hold-90s t-hold-300s t-hold-7200s t-hold-86400s",
 		},
 		{
-			Identity{Topic: "t", Convention: Shove, ConsumerGroup: "g"}, "t-g-dlq", "", "", "t-migrating",
+			Identity{Topic: "t", Convention: Shove, ConsumerGroup: "g"},
+			"t-g-dlq", "", "", "t-migrating",
 			"- t-g-hold-1s - t-g-hold-30s t-g-hold-90s t-g-hold-300s t-g-hold-7200s t-g-hold-86400s",
 		},
 		{
-			Identity{Topic: "t", Convention: AceMQ}, "t.dlq", "t.parked", "", "t-migrating",
+			Identity{Topic: "t", Convention: AceMQ},
+			"t.dlq", "t.parked", "", "t-migrating",
 			"t.retry.500ms t.retry.1s t.retry.1500ms t.retry.30s t.retry.90s t.retry.5m t.retry.2h t.retry.24h",
 		},
 		{
-			Identity{Topic: "t", Convention: RabbitKit}, "t.dlq", "", "", "t-migrating",
+			Identity{Topic: "t", Convention: RabbitKit},
+			"t.dlq", "", "", "t-migrating",
 			"t.retry.1 t.retry.2 t.retry.3 t.retry.4 t.retry.5 t.retry.6 t.retry.7 t.retry.8",
 		},
 		{
-			Identity{Topic: "t", Convention: Queuey}, "t.dead", "", "", "t-migrating",
+			Identity{Topic: "t", Convention: Queuey},
+			"t.dead", "", "", "t-migrating",
 			"t.deferred.500 t.deferred.1000 t.deferred.1500 t.deferred.30000 t.deferred.90000 t.deferred.300000 t.deferred.7200000 t.deferred.86400000",
 		},
 	} {

@@ -48,11 +48,13 @@ func TestPermissions(t *testing.T) {
 
 		"operator": {
 			change(Redeliver, nil), AccessOperator, `^(amq\.default|orders-retry)$`,
-			"^(orders|orders-dlq|orders-hold-120s|orders-hold-30s|orders-hold-5s|orders-parked)$", []string{`work queue "orders"`, `"management"`, reaches},
+			"^(orders|orders-dlq|orders-hold-120s|orders-hold-30s|orders-hold-5s|orders-parked)$",
+			[]string{`work queue "orders"`, `"management"`, reaches},
 		},
 		"operator, acemq": {
 			change(AceMQ, nil), AccessOperator, `^(acemq\.dlx|amq\.default)$`,
-			`^(orders|orders\.dlq|orders\.parked|orders\.retry\.2m|orders\.retry\.30s|orders\.retry\.5s)$`, []string{"", "", reaches},
+			`^(orders|orders\.dlq|orders\.parked|orders\.retry\.2m|orders\.retry\.30s|orders\.retry\.5s)$`,
+			[]string{"", "", reaches},
 		},
 		"operator, rabbitkit": {
 			change(RabbitKit, nil), AccessOperator, `^amq\.default$`, `^(orders|orders\.dlq|orders\.retry\.1|orders\.retry\.2|orders\.retry\.3)$`, []string{"", "", reaches},

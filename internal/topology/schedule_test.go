@@ -84,8 +84,17 @@ func TestTiers(t *testing.T) {
 func TestTierFor(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ count, tiers, want int }{
-		{0, 3, 0}, {1, 3, 1}, {2, 3, 2}, {3, 3, 2}, {math.MaxInt, 3, 2},
-		{-1, 3, 0}, {math.MinInt, 3, 0}, {0, 0, 0}, {5, 0, 0}, {5, 1, 0}, {0, math.MinInt, 0},
+		{0, 3, 0},
+		{1, 3, 1},
+		{2, 3, 2},
+		{3, 3, 2},
+		{math.MaxInt, 3, 2},
+		{-1, 3, 0},
+		{math.MinInt, 3, 0},
+		{0, 0, 0},
+		{5, 0, 0},
+		{5, 1, 0},
+		{0, math.MinInt, 0},
 	} {
 		if got := TierFor(tc.count, tc.tiers); got != tc.want {
 			t.Errorf("TierFor(%d, %d) = %d, want %d", tc.count, tc.tiers, got, tc.want)

@@ -30,6 +30,27 @@ func shardTTL(delay time.Duration, shard, shards int, factor float64) int64 {
 	return max(1, int64(math.Floor(float64(ms)*multiplier)))
 }
 
+// JitterFactorOf is the factor that the delays of a ladder's shards come from, to four decimals; 0 where no tier is
+// split. It is above 0 and below 1, as a factor has to be, even where the delays come from none.
+func JitterFactorOf(refs []HoldRef) float64 {
+	var tier time.Duration
+	spread, longest := 0.0, time.Duration(0)
+	shards := 0
+	for _, ref := range refs {
+		shards = max(shards, ref.Shard+1)
+		switch {
+		case ref.Shard == 0:
+			tier = ref.Delay
+		case ref.Shard == 1 && tier > longest: // the longest tier shows it best: delays are whole milliseconds
+			longest, spread = tier, math.Abs(float64(ref.Delay)/float64(tier)-1)
+		}
+	}
+	if shards < 2 {
+		return 0
+	}
+	return min(max(math.Round(spread*1e4)/1e4, 1e-4), 1-1e-4)
+}
+
 // ShardOf is the shard a message belongs to: the MD5 of its id as a big-endian
 // integer, modulo the number of shards; 0 without an id.
 func ShardOf(messageID string, shards int) int {

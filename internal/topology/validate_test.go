@@ -19,8 +19,10 @@ func TestValidateRefuses(t *testing.T) {
 	for name, tc := range map[string]refusal{
 		"queue type":      {Redeliver, func(s *Spec) { s.QueueType = Classic }, []string{`"classic"`, "redeliver", `"quorum"`, "leave queue_type out"}},
 		"queue type, two": {RabbitKit, func(s *Spec) { s.QueueType = "stream" }, []string{`"stream"`, "rabbitkit", `"quorum", "classic"`}},
-		"no dead-letter queue": {Redeliver, func(s *Spec) { s.DeadLetterQueue = "" },
-			[]string{`"orders"`, "no dead-letter queue", "discarded", `"orders-dlq"`, "allow_message_loss = true"}},
+		"no dead-letter queue": {
+			Redeliver, func(s *Spec) { s.DeadLetterQueue = "" },
+			[]string{`"orders"`, "no dead-letter queue", "discarded", `"orders-dlq"`, "allow_message_loss = true"},
+		},
 		"dead-letter queue is the work queue":    {Redeliver, func(s *Spec) { s.DeadLetterQueue = "orders" }, []string{`dead-letter queue "orders"`, "choose another"}},
 		"dead-letter queue is a hold queue":      {Redeliver, func(s *Spec) { s.DeadLetterQueue = "orders-hold-30s" }, []string{`"orders-hold-30s"`, "itself uses this name"}},
 		"dead-letter queue is no hold queue yet": {Redeliver, func(s *Spec) { s.DeadLetterQueue = "orders-hold-7s" }, []string{`"orders-hold-7s"`, "itself uses this name"}},
@@ -34,8 +36,10 @@ func TestValidateRefuses(t *testing.T) {
 		"park":                                   {Redeliver, func(s *Spec) { s.Park = "drop" }, []string{`park "drop"`, `"reject"`, `"publish"`}},
 		"park without a parked queue":            {Redeliver, func(s *Spec) { s.Park, s.ParkedQueue = ParkPublish, "" }, []string{`park = "publish"`, "no parked queue", "set parked_queue"}},
 
-		"a ladder for queuey": {Queuey, func(s *Spec) { s.HoldDelays, s.Retry.Delays = durations(t, "5s"), nil },
-			[]string{"hold ladder", "queuey", "on demand", "retry.delays"}},
+		"a ladder for queuey": {
+			Queuey, func(s *Spec) { s.HoldDelays, s.Retry.Delays = durations(t, "5s"), nil },
+			[]string{"hold ladder", "queuey", "on demand", "retry.delays"},
+		},
 		"zero delay":            {Redeliver, func(s *Spec) { s.HoldDelays[0] = 0 }, []string{"delay 1 is 0s", "positive"}},
 		"negative delay":        {Redeliver, func(s *Spec) { s.HoldDelays[0] = -second }, []string{"delay 1 is -1s", "positive"}},
 		"microseconds":          {Redeliver, func(s *Spec) { s.HoldDelays[0] = 1500 * time.Microsecond }, []string{"delay 1 is 1.5ms", "whole milliseconds", "use 2ms"}},
@@ -44,11 +48,13 @@ func TestValidateRefuses(t *testing.T) {
 		"not whole seconds":     {Shove, func(s *Spec) { s.HoldDelays[0] = 1500 * time.Millisecond }, []string{"delay 1 is 1s500ms", "shove", "whole seconds", "use 2s"}},
 		"repeated delay":        {Redeliver, func(s *Spec) { s.HoldDelays[1] = 5 * second }, []string{"delay 2 repeats 5s", "leave the duplicate out"}},
 		"descending delays":     {Redeliver, func(s *Spec) { s.HoldDelays[1] = second }, []string{"delay 2 (1s)", "before it (5s)", "shortest first"}},
-		"long hold name": {Redeliver, func(s *Spec) {
-			s.Topic, s.HoldDelays[2] = strings.Repeat("x", 245), durations(t, "2m500ms")[0]
-			s.DeadLetterQueue, s.ParkedQueue = "d", ""
+		"long hold name": {
+			Redeliver, func(s *Spec) {
+				s.Topic, s.HoldDelays[2] = strings.Repeat("x", 245), durations(t, "2m500ms")[0]
+				s.DeadLetterQueue, s.ParkedQueue = "d", ""
+			},
+			[]string{"-hold-120500ms", "259 bytes", "allows 255", "shorten the topic's name by"},
 		},
-			[]string{"-hold-120500ms", "259 bytes", "allows 255", "shorten the topic's name by"}},
 		"shards":              {Redeliver, func(s *Spec) { s.JitterShards, s.JitterFactor = 101, 0.1 }, []string{"jitter_shards 101", "1 (not split) to 100"}},
 		"negative shards":     {Redeliver, func(s *Spec) { s.JitterShards = -1 }, []string{"jitter_shards -1"}},
 		"shards without any":  {AceMQ, func(s *Spec) { s.JitterShards, s.JitterFactor = 2, 0.1 }, []string{"jitter_shards 2", "acemq", "leave it out"}},
@@ -56,10 +62,12 @@ func TestValidateRefuses(t *testing.T) {
 		"factor of one":       {RabbitKit, func(s *Spec) { s.JitterShards, s.JitterFactor = 2, 1 }, []string{"jitter_factor 1", "below 1"}},
 		"factor without use":  {Redeliver, func(s *Spec) { s.JitterFactor = 0.1 }, []string{"jitter_factor 0.1", "no effect"}},
 		"factor is no number": {Redeliver, func(s *Spec) { s.JitterShards, s.JitterFactor = 2, math.NaN() }, []string{"jitter_factor NaN"}},
-		"shard waits too long": {Redeliver, func(s *Spec) {
-			s.HoldDelays[2], s.JitterShards, s.JitterFactor, s.Retry.Strategy = MaxDelay, 2, 0.5, Republish
+		"shard waits too long": {
+			Redeliver, func(s *Spec) {
+				s.HoldDelays[2], s.JitterShards, s.JitterFactor, s.Retry.Strategy = MaxDelay, 2, 0.5, Republish
+			},
+			[]string{"49d17h2m47s295ms", "shard 1", "4294967295"},
 		},
-			[]string{"49d17h2m47s295ms", "shard 1", "4294967295"}},
 
 		"strategy":            {Redeliver, func(s *Spec) { s.Retry.Strategy = "wait" }, []string{`"wait"`, `"in_place", "broker_delayed", "republish", "hybrid"`}},
 		"no delays":           {Redeliver, func(s *Spec) { s.HoldDelays = nil }, []string{`"orders"`, "retries 3 times", "no delays", "hold_queues", "max_retries = 0"}},
@@ -74,17 +82,25 @@ func TestValidateRefuses(t *testing.T) {
 		"negative jitter":     {Redeliver, func(s *Spec) { s.Retry.Jitter = -0.1 }, []string{"jitter -0.1"}},
 		"hold_from elsewhere": {Redeliver, func(s *Spec) { s.Retry.HoldFrom = second }, []string{"hold_from", "hybrid strategy, not in_place"}},
 		"negative hold_from":  {Redeliver, func(s *Spec) { s.Retry.Strategy, s.Retry.HoldFrom = Hybrid, -second }, []string{"hold_from -1s", "in_place and republish"}},
-		"republish without a ladder": {Redeliver, func(s *Spec) { s.Retry.Strategy, s.Retry.Delays, s.HoldDelays = Republish, s.HoldDelays, nil },
-			[]string{`"republish"`, `"orders"`, "handed none", `"in_place"`}},
-		"in place, too long": {Redeliver, func(s *Spec) { s.HoldDelays[2] = 20 * time.Minute },
-			[]string{"delay 20m", "up to 24m", "timeout of 30m", "only 22m30s", `"republish"`, "x-consumer-timeout"}},
-		"in place, timeout": {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {ArgConsumerTimeout: int64(60_000)}} },
-			[]string{"delay 2m", "timeout of 1m", "only 45s"}},
-		"hybrid, in-place part": {Redeliver, func(s *Spec) {
-			s.Retry.Strategy, s.Retry.HoldFrom, s.HoldDelays[1] = Hybrid, time.Hour, 25*time.Minute
-			s.HoldDelays[2] = 2 * time.Hour
+		"republish without a ladder": {
+			Redeliver, func(s *Spec) { s.Retry.Strategy, s.Retry.Delays, s.HoldDelays = Republish, s.HoldDelays, nil },
+			[]string{`"republish"`, `"orders"`, "handed none", `"in_place"`},
 		},
-			[]string{"delay 25m", "up to 30m"}},
+		"in place, too long": {
+			Redeliver, func(s *Spec) { s.HoldDelays[2] = 20 * time.Minute },
+			[]string{"delay 20m", "up to 24m", "timeout of 30m", "only 22m30s", `"republish"`, "x-consumer-timeout"},
+		},
+		"in place, timeout": {
+			Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {ArgConsumerTimeout: int64(60_000)}} },
+			[]string{"delay 2m", "timeout of 1m", "only 45s"},
+		},
+		"hybrid, in-place part": {
+			Redeliver, func(s *Spec) {
+				s.Retry.Strategy, s.Retry.HoldFrom, s.HoldDelays[1] = Hybrid, time.Hour, 25*time.Minute
+				s.HoldDelays[2] = 2 * time.Hour
+			},
+			[]string{"delay 25m", "up to 30m"},
+		},
 
 		"delay_min elsewhere":     {Redeliver, func(s *Spec) { s.Retry.DelayMin = second }, []string{"retry.delay_min", "broker_delayed strategy, not in_place"}},
 		"broker delayed, classic": {Shove, func(s *Spec) { brokerDelayed(s) }, []string{`"broker_delayed"`, "only quorum", "is classic", `"in_place"`}},

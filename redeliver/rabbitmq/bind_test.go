@@ -62,6 +62,7 @@ func TestBindErrors(t *testing.T) {
 	parks := newWorld(t, parking)
 	nobody, nobodyPass := brokertest.User(t, w.broker, w.vhost, "^$", "^$", "^$")
 	other, otherPass := brokertest.User(t, w.broker, w.vhost, ".*", ".*", "^other$")
+	early, earlyPass := brokertest.User(t, w.broker, w.vhost, "^$", "^$", "^absent$") // its permissions came before the queue
 	readOnly, readOnlyPass := brokertest.User(t, parks.broker, parks.vhost, "^$", "^$", "^orders$")
 	elsewhere := brokertest.VHost(t, w.broker)
 
@@ -94,8 +95,9 @@ func TestBindErrors(t *testing.T) {
 		says []string
 	}{
 		"queue missing": {change(func(c *rabbitmq.Config) {
+			c.URL = w.broker.AMQPURLAs(w.vhost, early, earlyPass)
 			c.Manifest = manifestOf(t, topology.Spec{Identity: topology.Identity{Topic: "absent", VHost: w.vhost}, AllowMessageLoss: true})
-		}), redeliver.ErrQueueNotFound, []string{`"absent"`, w.vhost, w.user, "404 NOT_FOUND", "Terraform"}},
+		}), redeliver.ErrQueueNotFound, []string{`"absent"`, w.vhost, early, "404 NOT_FOUND", "Terraform"}},
 		"no permission at all": {change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(w.vhost, nobody, nobodyPass) }),
 			redeliver.ErrPermission, []string{`"orders"`, w.vhost, nobody, "403 ACCESS_REFUSED", "read permission"}},
 		"permission on another queue": {change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(w.vhost, other, otherPass) }),
@@ -170,7 +172,7 @@ func TestBindErrors(t *testing.T) {
 					t.Errorf("does not say %q", part)
 				}
 			}
-			for _, secret := range []string{w.pass, nobodyPass, otherPass, readOnlyPass, w.broker.Password(), "hunter2"} {
+			for _, secret := range []string{w.pass, nobodyPass, otherPass, earlyPass, readOnlyPass, w.broker.Password(), "hunter2"} {
 				if strings.Contains(err.Error(), secret) {
 					t.Errorf("holds a password, %q", secret)
 				}

@@ -102,7 +102,7 @@ func TestParkedCopy(t *testing.T) {
 	l.await(redeliver.EventParked, 1)
 	l.mustStop()
 	// CC made the original go to the dead-letter queue too; its copy must not have.
-	w.waitDepth("orders-dlq", 2)
+	w.waitDepth("orders-dlq", 1)
 	got := w.drained("orders-parked", "id")[0]
 
 	want := maps.Clone(original.Headers)

@@ -300,3 +300,41 @@ func TestSetAsideMessagesSurviveInspection(t *testing.T) {
 		}
 	}
 }
+
+// TestDrainLosesNoAcks: a quorum queue forgets acknowledgements that are still
+// on their way to it when their channel is closed. A consumer that stops
+// cleanly leaves it the time.
+func TestDrainLosesNoAcks(t *testing.T) {
+	t.Parallel()
+	onBothQueues(t, func(t *testing.T, change func(*topology.Spec)) {
+		w := newWorld(t, change)
+		const n = 500
+		release := make(chan struct{})
+		l := w.consume(redeliver.Config{Workers: n, MaxHeld: 1}, func(context.Context, *redeliver.Message) redeliver.Outcome {
+			<-release
+			return redeliver.Ack()
+		})
+		w.publish(ids(n)...)
+		brokertest.WaitFor(t, func() (bool, string) {
+			running := l.Stats().Running
+			return running == n, fmt.Sprintf("%d handlers run", running)
+		})
+		l.stop()
+		close(release)
+		if err := l.ended(); err != nil {
+			t.Error(err)
+		}
+		if s := l.Stats(); s.Acked != n {
+			t.Errorf("%+v", s)
+		}
+		// Whatever the broker takes back, it has taken back when it answers for the queue on a new connection.
+		w.waitDepth("orders", 0)
+		second := w.consume(redeliver.Config{}, acking)
+		w.publish("last")
+		second.await(redeliver.EventAcked, 1)
+		second.mustStop()
+		if s := second.Stats(); s.Delivered != 1 {
+			t.Errorf("%d of %d acknowledged messages came back", s.Delivered-1, n)
+		}
+	})
+}

@@ -19,8 +19,17 @@ var (
 	_ consumer.Session   = (*session)(nil)
 )
 
-// probeTimeout bounds the look at a queue whose consumer was cancelled.
-const probeTimeout = 3 * time.Second
+const (
+	// probeTimeout bounds the looks at a queue whose consumer was cancelled, of which there are probeTries.
+	probeTimeout = 3 * time.Second
+	probeTries   = 5
+	probePause   = 100 * time.Millisecond
+	// settleGrace is how long a session stays open after its last settlement, at least, on a quorum queue. A channel hands
+	// such a queue 32 settlements at a time, keeps the others until those are committed, and forgets them when it is
+	// closed: of 500 acks that a close followed at once, 1 to 93% were lost on 3.10, 4.0 and 4.3 alike, and none after
+	// 20 ms. Nothing in the protocol tells when they are through.
+	settleGrace = 100 * time.Millisecond
+)
 
 // session is one subscription with a connection and a channel of its own.
 type session struct {
@@ -36,6 +45,9 @@ type session struct {
 	over atomic.Bool
 	// stopped: the consumer was cancelled by us.
 	stopped atomic.Bool
+	// lastSettled is when Settle was called last, in nanoseconds since 1970; grace is how long Close waits after that.
+	lastSettled atomic.Int64
+	grace       atomic.Int64
 	// timesOut says that a cancelled consumer whose queue is still there had exceeded the consumer timeout.
 	timesOut bool
 }
@@ -80,6 +92,9 @@ func (b *Broker) subscribe(conn *amqp091.Connection, prefetch int) (*session, er
 		conn: conn, ch: ch, queue: b.cfg.Queue, tag: "redeliver-" + rand.Text(),
 		closes: ch.NotifyClose(make(chan *amqp091.Error, 1)), cancels: ch.NotifyCancel(make(chan string, 1)),
 		timesOut: b.cfg.Quorum && cancelsOnTimeout(version),
+	}
+	if b.cfg.Quorum {
+		s.grace.Store(int64(settleGrace))
 	}
 	if s.deliveries, err = ch.Consume(b.cfg.Queue, s.tag, false, false, false, false, nil); err != nil {
 		return nil, err
@@ -155,16 +170,30 @@ func (s *session) ended(cancelled bool) error {
 	return lostError(nil)
 }
 
-// whyCancelled asks, on another channel, whether the queue is still there.
+// whyCancelled asks, on another channel, whether the queue is still there. It
+// asks a few times: 4.3 cancels the consumers of a queue before it forgets the
+// queue.
 func (s *session) whyCancelled() error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
 	answer := make(chan error, 1)
-	go func() { answer <- queueExists(s.conn, s.queue) }()
-	timer := time.NewTimer(probeTimeout)
-	defer timer.Stop()
+	go func() {
+		var err error
+		for range probeTries {
+			if err = queueExists(s.conn, s.queue); err != nil {
+				break
+			}
+			select {
+			case <-time.After(probePause):
+			case <-ctx.Done():
+			}
+		}
+		answer <- err
+	}()
 	var err error
 	select {
 	case err = <-answer:
-	case <-timer.C:
+	case <-ctx.Done():
 		err = errors.New("the broker does not answer")
 	}
 	switch {
@@ -186,6 +215,7 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
 	if s.over.Load() {
 		return errOver
 	}
+	s.lastSettled.Store(time.Now().UnixNano())
 	switch verb {
 	case consumer.VerbAck:
 		return s.ch.Ack(d.Tag, false)
@@ -204,10 +234,14 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
 // way and then io.EOF.
 func (s *session) Stop(ctx context.Context) error {
 	s.stopped.Store(true)
+	begun := time.Now()
 	answer := make(chan error, 1)
 	go func() { answer <- s.ch.Cancel(s.tag, false) }()
 	select {
 	case err := <-answer:
+		if grace := s.grace.Load(); grace > 0 { // a quorum queue commits the cancel: that long its settlements may take too
+			s.grace.Store(max(grace, 4*int64(time.Since(begun))))
+		}
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -216,8 +250,29 @@ func (s *session) Stop(ctx context.Context) error {
 
 // Close implements consumer.Session.
 func (s *session) Close(ctx context.Context) error {
-	s.over.Store(true)
+	if !s.over.Swap(true) {
+		s.linger(ctx)
+	}
 	return closeConn(ctx, s.conn)
+}
+
+// linger waits until the last settlements have had settleGrace to be
+// committed, and half the time left to ctx at most.
+func (s *session) linger(ctx context.Context) {
+	wait := time.Until(time.Unix(0, s.lastSettled.Load()).Add(time.Duration(s.grace.Load())))
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.conn.NotifyClose(make(chan *amqp091.Error, 1)):
+	case <-ctx.Done():
+	}
 }
 
 // closeConn closes a connection before ctx ends.

@@ -10,12 +10,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"reflect" //nolint:depguard // a schema of Go types is read off the types; only the generator and tests get here
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology" //nolint:depguard // nothing in topology imports this package
 )
 
 // ID is the schema's identity.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/redeliver/terraform-provider-redeliver/internal/topology/manifestschema"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology/manifestschema" //nolint:depguard // topology does not import its generator
 )
 
 func main() {

@@ -1,0 +1,121 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+type holdLadderModel struct {
+	partModel
+	Topic        types.String   `tfsdk:"topic"`
+	Delays       types.List     `tfsdk:"delays"`
+	JitterShards types.Int64    `tfsdk:"jitter_shards"`
+	JitterFactor types.Float64  `tfsdk:"jitter_factor"`
+	Queues       types.List     `tfsdk:"queues"`
+	Arguments    types.Map      `tfsdk:"arguments"`
+	Bindings     types.Set      `tfsdk:"bindings"`
+	Timeouts     timeouts.Value `tfsdk:"timeouts"`
+}
+
+type holdRefModel struct {
+	Delay types.String `tfsdk:"delay"`
+	Name  types.String `tfsdk:"name"`
+	Shard types.Int64  `tfsdk:"shard"`
+}
+
+var (
+	holdRefType = types.ObjectType{AttrTypes: map[string]attr.Type{
+		"delay": types.StringType, "name": types.StringType, "shard": types.Int64Type,
+	}}
+	ladderArgumentsType = types.MapType{ElemType: types.StringType}
+)
+
+// durations reads a list of durations; known is false where any is not known yet.
+func durations(ctx context.Context, list types.List) (delays []time.Duration, known bool, err error) {
+	if list.IsUnknown() {
+		return nil, false, nil
+	}
+	var texts []types.String
+	list.ElementsAs(ctx, &texts, false)
+	for _, text := range texts {
+		if text.IsUnknown() {
+			return nil, false, nil
+		}
+		delay, err := topology.ParseDuration(text.ValueString())
+		if err != nil {
+			return nil, true, err
+		}
+		delays = append(delays, delay)
+	}
+	return delays, true, nil
+}
+
+func holdRefList(refs []topology.HoldRef) types.List {
+	elements := make([]attr.Value, len(refs))
+	for i, ref := range refs {
+		elements[i] = types.ObjectValueMust(holdRefType.AttrTypes, map[string]attr.Value{
+			"delay": types.StringValue(topology.FormatDuration(ref.Delay)), "name": types.StringValue(ref.Name), "shard": types.Int64Value(int64(ref.Shard)),
+		})
+	}
+	return types.ListValueMust(holdRefType, elements)
+}
+
+func ladderMap(arguments map[string]map[string]string) types.Map {
+	elements := make(map[string]attr.Value, len(arguments))
+	for name, args := range arguments {
+		elements[name] = stringMap(args)
+	}
+	return types.MapValueMust(ladderArgumentsType, elements)
+}
+
+func ladderArguments(m *holdLadderModel) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for name, element := range m.Arguments.Elements() {
+		if args, ok := element.(types.Map); ok {
+			out[name] = mapOf(context.Background(), args)
+		}
+	}
+	return out
+}
+
+// ownedQueues are the hold queues that the state knows: those it last saw and those it computes.
+func ownedQueues(m *holdLadderModel) []string {
+	names := map[string]bool{}
+	for name := range m.Arguments.Elements() {
+		names[name] = true
+	}
+	for _, element := range m.Queues.Elements() {
+		if object, ok := element.(types.Object); ok {
+			if name, ok := object.Attributes()["name"].(types.String); ok {
+				names[name.ValueString()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// readLadder reads the arguments of hold queues; those that are gone are left out.
+func readLadder(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, names []string) (map[string]map[string]string, error) {
+	found := map[string]map[string]string{}
+	for _, name := range names {
+		live, err := admin.Queue(ctx, vhost, name)
+		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[name] = mirrorArguments(live)
+	}
+	return found, nil
+}

@@ -1,0 +1,76 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// ensureExchange declares an exchange of the contract. Several resources share it, so that finding it is no error.
+func (rt *runtime) ensureExchange(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, e topology.Exchange) (created bool, err error) {
+	defer rt.locks.lock(objectKey("exchange", vhost, e.Name))()
+	live, err := admin.Exchange(ctx, vhost, e.Name)
+	switch {
+	case errors.Is(err, rabbitmqadmin.ErrNotFound):
+		return true, admin.DeclareExchange(ctx, vhost, rabbitmqadmin.LiveExchange{Name: e.Name, VHost: vhost, Type: e.Type, Durable: true})
+	case err != nil:
+		return false, err
+	}
+	if shown := mirrorExchange(live); shown != e.Name {
+		return false, fmt.Errorf("exchange %q in vhost %q exists as %s and the topology needs a durable %s exchange, which RabbitMQ cannot turn it into; "+
+			"delete the exchange if nothing else uses it, or give the topic another name", e.Name, vhost, shown, e.Type)
+	}
+	return false, nil
+}
+
+// bind makes a binding. Where one of the resource's own exchanges is gone again (another resource may have removed it
+// as unused at the same moment) it is declared once more.
+func (rt *runtime) bind(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding, own []topology.Exchange) error {
+	err := admin.Bind(ctx, vhost, b)
+	var answer *rabbitmqadmin.Error
+	if !errors.As(err, &answer) || !answer.MissingExchange() {
+		return err
+	}
+	for _, e := range own {
+		if e.Name != b.Source {
+			continue
+		}
+		if _, err := rt.ensureExchange(ctx, admin, vhost, e); err != nil {
+			return err
+		}
+		return admin.Bind(ctx, vhost, b)
+	}
+	return err
+}
+
+// repairRoutes declares a resource's exchanges and bindings that are missing.
+func (rt *runtime) repairRoutes(ctx context.Context, vhost string, objects topology.Objects) error {
+	admin, err := rt.admin()
+	if err != nil {
+		return err
+	}
+	for _, e := range objects.Exchanges {
+		if _, err := rt.ensureExchange(ctx, admin, vhost, e); err != nil {
+			return err
+		}
+	}
+	for _, b := range objects.Bindings {
+		if err := rt.bind(ctx, admin, vhost, b, objects.Exchanges); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteExchange removes an exchange of the contract unless something still uses it, or every topic does.
+func (rt *runtime) deleteExchange(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, e topology.Exchange) error {
+	if e.Shared {
+		return nil
+	}
+	defer rt.locks.lock(objectKey("exchange", vhost, e.Name))()
+	_, _, err := admin.DeleteExchangeIfUnused(ctx, vhost, e.Name)
+	return err
+}
