@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
@@ -258,8 +259,34 @@ resource "redeliver_rabbitmq_topic" "orders" {
 `
 }
 
+var (
+	oneLine  = regexp.MustCompile(`(?m)^(resource "\w+" "\w+" \{) (.*) \}$`)
+	deletion = regexp.MustCompile(`(?m)^(resource "redeliver_rabbitmq_(?:topic|hold_ladder|dead_letter_queue|parked_queue)" "\w+" \{)$`)
+)
+
 // losing makes resources that are deleted whatever they hold, for tests that are about something else.
 func losing(config string) string {
-	resources := regexp.MustCompile(`(?m)^(resource "redeliver_rabbitmq_(?:topic|hold_ladder|dead_letter_queue|parked_queue)" "\w+" \{)`)
-	return resources.ReplaceAllString(config, "$1\n  delete_non_empty = true\n")
+	config = oneLine.ReplaceAllString(config, "$1\n  $2\n}")
+	return deletion.ReplaceAllString(config, "$1\n  delete_non_empty = true")
+}
+
+// jsonPath reads "a.b.c" as the path of nested fields.
+func jsonPath(text string) tfjsonpath.Path {
+	first, rest, _ := strings.Cut(text, ".")
+	path := tfjsonpath.New(first)
+	for rest != "" {
+		first, rest, _ = strings.Cut(rest, ".")
+		path = path.AtMapKey(first)
+	}
+	return path
+}
+
+// contains is an error unless a text has all of the parts in it.
+func contains(text string, parts ...string) error {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return fmt.Errorf("%q is not in %s", part, text)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,9 @@ package provider
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -94,9 +97,9 @@ func (o *options) finish() error {
 	if o.err != nil {
 		return o.err
 	}
-	for name := range o.fields {
+	for _, name := range slices.Sorted(maps.Keys(o.fields)) {
 		if !o.asked[name] {
-			return fmt.Errorf("option %q does not exist", name)
+			return fmt.Errorf("option %q does not exist here; there are %s", name, strings.Join(slices.Sorted(maps.Keys(o.asked)), ", "))
 		}
 	}
 	return nil

@@ -30,6 +30,7 @@ func planModels[T any](ctx context.Context, req resource.ModifyPlanRequest, diag
 // planIdentity fills in the identity of a part of a topic, as m has it from the configuration, passes delete_non_empty
 // on to Delete, and asks for a replacement where the part becomes another one.
 func (rt *runtime) planIdentity(ctx context.Context, m, state *partModel, resp *resource.ModifyPlanResponse) (known bool) {
+	rt.refuseUnconfigured(&resp.Diagnostics)
 	passToDelete(ctx, resp.Private, m.DeleteNonEmpty, &resp.Diagnostics)
 	known = m.resolve(rt, state)
 	if state != nil {

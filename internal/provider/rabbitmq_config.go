@@ -126,20 +126,9 @@ func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, g
 		}
 	}
 	src := source{ctx: ctx, getenv: getenv, diags: &diags}
-	cfg := rabbitmqadmin.Config{
-		Endpoints:     src.list("endpoints", model.Endpoints),
-		AMQPEndpoints: src.list("amqp_endpoints", model.AMQPEndpoints),
-		Username:      src.text("username", model.Username),
-		Password:      src.text("password", model.Password),
-		Headers:       src.headers("headers", model.Headers),
-		UserAgent:     "terraform-provider-redeliver/" + version,
-		Logf:          func(ctx context.Context, msg string, fields map[string]any) { tflog.Debug(ctx, msg, fields) },
-	}
-	cfg.RequestTimeout = src.duration("request_timeout", model.RequestTimeout, rabbitmqadmin.DefaultRequestTimeout)
-	if cfg.MaxRetries = src.number("max_retries", model.MaxRetries, rabbitmqadmin.DefaultMaxRetries); cfg.MaxRetries == 0 {
-		cfg.MaxRetries = -1 // the client's zero value is its default
-	}
-	cfg.TLS = src.tls(model)
+	cfg := src.config(model)
+	cfg.UserAgent = "terraform-provider-redeliver/" + version
+	cfg.Logf = func(ctx context.Context, msg string, fields map[string]any) { tflog.Debug(ctx, msg, fields) }
 	if model.VHost.IsUnknown() {
 		rt.vhost = types.StringUnknown()
 	} else if vhost := src.text("vhost", model.VHost); vhost != "" {
@@ -163,6 +152,24 @@ func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, g
 	rt.rabbitMQ.client = client
 	rt.rabbitMQ.unreachable = src.ping(client)
 	return diags
+}
+
+// config is what the client needs, the default vhost aside, which is none of its business.
+func (s *source) config(model rabbitMQModel) rabbitmqadmin.Config {
+	cfg := rabbitmqadmin.Config{
+		Endpoints:      s.list("endpoints", model.Endpoints),
+		AMQPEndpoints:  s.list("amqp_endpoints", model.AMQPEndpoints),
+		Username:       s.text("username", model.Username),
+		Password:       s.text("password", model.Password),
+		Headers:        s.headers("headers", model.Headers),
+		RequestTimeout: s.duration("request_timeout", model.RequestTimeout, rabbitmqadmin.DefaultRequestTimeout),
+		MaxRetries:     s.number("max_retries", model.MaxRetries, rabbitmqadmin.DefaultMaxRetries),
+		TLS:            s.tls(model),
+	}
+	if cfg.MaxRetries == 0 {
+		cfg.MaxRetries = -1 // the client's zero value is its default
+	}
+	return cfg
 }
 
 // client makes the client. What it refuses is said of the attribute without which it would not.

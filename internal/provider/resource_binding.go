@@ -138,9 +138,9 @@ func (r *bindingResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	if state == nil {
-		plan.VHost = r.rt.plannedVHost(config.VHost, nil)
+		plan.VHost = r.rt.plannedVHost(config.VHost, nil, &resp.Diagnostics)
 	} else {
-		plan.VHost = r.rt.plannedVHost(config.VHost, &state.VHost)
+		plan.VHost = r.rt.plannedVHost(config.VHost, &state.VHost, &resp.Diagnostics)
 		replaceChanged(resp, map[string][2]attr.Value{
 			"vhost": {state.VHost, plan.VHost}, "source": {state.Source, plan.Source}, "destination": {state.Destination, plan.Destination},
 			"destination_type": {state.DestinationType, plan.DestinationType}, "routing_key": {state.RoutingKey, plan.RoutingKey},

@@ -128,9 +128,9 @@ func (r *exchangeResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 	}
 	var shown map[string]string
 	if state == nil {
-		plan.VHost = r.rt.plannedVHost(config.VHost, nil)
+		plan.VHost = r.rt.plannedVHost(config.VHost, nil, &resp.Diagnostics)
 	} else {
-		plan.VHost = r.rt.plannedVHost(config.VHost, &state.VHost)
+		plan.VHost = r.rt.plannedVHost(config.VHost, &state.VHost, &resp.Diagnostics)
 		replaceChanged(resp, map[string][2]attr.Value{
 			"vhost": {state.VHost, plan.VHost}, "name": {state.Name, plan.Name}, "type": {state.Type, plan.Type},
 			"durable": {state.Durable, plan.Durable}, "auto_delete": {state.AutoDelete, plan.AutoDelete}, "internal": {state.Internal, plan.Internal},

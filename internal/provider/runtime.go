@@ -74,13 +74,20 @@ func (rt *runtime) reader(diags *diag.Diagnostics) (*rabbitmqadmin.Client, bool)
 	case errors.Is(err, errUnknown):
 		diags.AddWarning("Not compared with the broker", "The provider's RabbitMQ configuration is not known yet, so this plan trusts the state as it was last seen.")
 	case err != nil:
-		addError(diags, "RabbitMQ is not configured", err)
+		rt.refuseUnconfigured(diags)
 	case rt.rabbitMQ.unreachable != nil:
 		rt.rabbitMQ.said.Do(func() { addError(diags, "RabbitMQ does not answer", rt.rabbitMQ.unreachable) })
 	default:
 		return admin, true
 	}
 	return nil, false
+}
+
+// refuseUnconfigured says once that there is no RabbitMQ, which every resource needs.
+func (rt *runtime) refuseUnconfigured(diags *diag.Diagnostics) {
+	if _, err := rt.admin(); errors.Is(err, errNotConfigured) {
+		rt.rabbitMQ.said.Do(func() { addError(diags, "RabbitMQ is not configured", err) })
+	}
 }
 
 // asker returns the client for what a plan would like to know and can do without.
@@ -179,7 +186,8 @@ func (rt *runtime) identity(m, state *partModel) (vhost, convention, group types
 }
 
 // plannedVHost is the vhost of a resource that belongs to no topic.
-func (rt *runtime) plannedVHost(config types.String, state *types.String) types.String {
+func (rt *runtime) plannedVHost(config types.String, state *types.String, diags *diag.Diagnostics) types.String {
+	rt.refuseUnconfigured(diags)
 	have := types.StringUnknown()
 	if state != nil {
 		have = *state

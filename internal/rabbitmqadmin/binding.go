@@ -150,7 +150,7 @@ func bindingExchanges(b topology.Binding) []string {
 
 // checkBinding refuses what RabbitMQ takes and its API cannot handle afterwards (measured on 3.10 and 4.3).
 func checkBinding(vhost string, b topology.Binding) error {
-	problem := ""
+	var problem string
 	switch kind := destinationType(b); {
 	case kind != toQueue && kind != toExchange:
 		problem = fmt.Sprintf("a binding leads to a %q or an %q, not to a %q", toQueue, toExchange, kind)

@@ -46,7 +46,7 @@ func TestUnauthorized(t *testing.T) {
 func TestInequivalent(t *testing.T) {
 	t.Parallel()
 	const reason = "inequivalent arg 'x-message-ttl' for queue 'q' in vhost 'v': received '1' but current is '2'"
-	f := fake(t, func(w http.ResponseWriter, r *http.Request) {
+	f := fake(t, func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusBadRequest, `{"error":"bad_request","reason":"`+reason+`"}`)
 	})
 	c, _ := newClient(t, nil, f.URL)

@@ -25,9 +25,9 @@ type wireExchange struct {
 	Name       string             `json:"name"`
 	VHost      string             `json:"vhost"`
 	Type       string             `json:"type"`
-	Durable    flag               `json:"durable"`
-	AutoDelete flag               `json:"auto_delete"`
-	Internal   flag               `json:"internal"`
+	Durable    boolean            `json:"durable"`
+	AutoDelete boolean            `json:"auto_delete"`
+	Internal   boolean            `json:"internal"`
 	Arguments  topology.Arguments `json:"arguments"`
 }
 

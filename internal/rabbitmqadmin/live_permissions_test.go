@@ -89,7 +89,7 @@ func TestLivePermissions(t *testing.T) {
 			cfg.Username, cfg.Password = user, password
 		})
 		_, err := c.SafeDelete(t.Context(), SafeDelete{VHost: vhost, Queues: []string{"q"}})
-		t.Log(err)
+		// 4.3 refuses the question (it wants a permission on the queue), 3.10 the deletion.
 		if err == nil || !exists(t, admin, vhost, "q") {
 			t.Error("deleted")
 		}

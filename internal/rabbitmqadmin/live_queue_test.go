@@ -140,7 +140,7 @@ func TestLiveDelayedRetries(t *testing.T) {
 		return d.Total == 1 && d.Ready == 0, fmt.Sprintf("%+v", d)
 	})
 	result, err := c.SafeDelete(t.Context(), SafeDelete{VHost: vhost, Queues: []string{"q"}})
-	wantRefused(t, result, err, "q")
+	_ = wantRefused(t, result, err, "q")
 }
 
 // TestLiveCountsAreRecent measures what SafeDelete relies on: how long after a publish the counts of queues that

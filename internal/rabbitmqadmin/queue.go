@@ -32,9 +32,9 @@ type wireQueue struct {
 	Name           string             `json:"name"`
 	VHost          string             `json:"vhost"`
 	Type           topology.QueueType `json:"type"`
-	Durable        flag               `json:"durable"`
-	AutoDelete     flag               `json:"auto_delete"`
-	Exclusive      flag               `json:"exclusive"`
+	Durable        boolean            `json:"durable"`
+	AutoDelete     boolean            `json:"auto_delete"`
+	Exclusive      boolean            `json:"exclusive"`
 	Arguments      topology.Arguments `json:"arguments"`
 	Policy         string             `json:"policy"`
 	State          string             `json:"state"`
@@ -44,15 +44,15 @@ type wireQueue struct {
 	Unacknowledged *int64             `json:"messages_unacknowledged"`
 }
 
-// flag reads a boolean that some versions write as null or "undefined".
-type flag bool
+// boolean reads a boolean that some versions write as null or "undefined".
+type boolean bool
 
-func (f *flag) UnmarshalJSON(text []byte) error {
+func (f *boolean) UnmarshalJSON(text []byte) error {
 	*f = string(text) == "true"
 	return nil
 }
 
-var _ json.Unmarshaler = (*flag)(nil)
+var _ json.Unmarshaler = (*boolean)(nil)
 
 const (
 	columnsList   = "name,vhost,type,durable,auto_delete,exclusive,arguments,policy"

@@ -69,6 +69,8 @@ func (x *call) refused(a *answer) error {
 		e.Advice = "redirects are not followed, because the credentials are not for others: set the endpoint to where RabbitMQ is"
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		x.unauthorized(e, own, isOwn)
+	case a.status == http.StatusBadRequest && strings.Contains(own.Reason, "exclusive access to locked queue"):
+		e.Advice = "the queue is exclusive to another connection, and goes when that closes"
 	case a.status == http.StatusNotFound:
 		return x.notFound(e, own, isOwn)
 	case (a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotAcceptable) && !isOwn:

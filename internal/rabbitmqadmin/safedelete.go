@@ -185,16 +185,26 @@ func (d *deletion) exactDepths(ctx context.Context) (busy bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	var full []depth
+	var full []string
 	for _, name := range d.involved() {
-		n := exact[name]
-		busy = busy || n.consumers > 0
-		if n.messages > 0 {
-			messages := int64(n.messages)
-			full = append(full, depth{Depth: Depth{Queue: name, Total: messages, Ready: messages, Exists: true, Known: true}})
+		busy = busy || exact[name].consumers > 0
+		if exact[name].messages > 0 {
+			full = append(full, name)
 		}
 	}
-	return busy, d.notEmpty(full, func(depth) bool { return true })
+	if len(full) == 0 {
+		return busy, nil
+	}
+	// It is refused. What is not ready makes the message complete.
+	depths, err := d.c.depths(ctx, d.req.VHost, full, time.Now(), 0)
+	if err != nil {
+		return busy, err
+	}
+	for i, name := range full {
+		depths[i].Exists, depths[i].Known, depths[i].Ready = true, true, int64(exact[name].messages)
+		depths[i].Total = max(depths[i].Total, depths[i].Ready+depths[i].Unacknowledged)
+	}
+	return busy, d.notEmpty(depths, func(depth) bool { return true })
 }
 
 // notEmpty is the refusal for those depths that are refused; nil without any.

@@ -105,6 +105,9 @@ func TestParkedCopy(t *testing.T) {
 	w.waitDepth("orders-dlq", 1)
 	got := w.drained("orders-parked", "id")[0]
 
+	if got.Headers["x-delivery-count"] == int64(0) { // 3.10 says so with every get
+		delete(got.Headers, "x-delivery-count")
+	}
 	want := maps.Clone(original.Headers)
 	maps.DeleteFunc(want, func(key string, _ any) bool {
 		return key == "x-delivery-count" || key == "x-acquired-count" || key == "CC" || key == "BCC" || strings.Contains(key, "death")

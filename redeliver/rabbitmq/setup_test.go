@@ -32,6 +32,7 @@ type world struct {
 	doc        topology.Manifest
 	manifest   redeliver.Manifest
 	user, pass string
+	via        string // the URL of a proxy, where there is one
 }
 
 // standard is the standard example of the field, scaled down: 5s, 30s and 2m.
@@ -149,7 +150,12 @@ func (w *world) config(handler redeliver.Handler, cfg redeliver.Config) rabbitmq
 	return rabbitmq.Config{URL: w.url(), Manifest: w.manifest, Handler: handler, Consumer: cfg}
 }
 
-func (w *world) url() string { return w.broker.AMQPURLAs(w.vhost, w.user, w.pass) }
+func (w *world) url() string {
+	if w.via != "" {
+		return w.via
+	}
+	return w.broker.AMQPURLAs(w.vhost, w.user, w.pass)
+}
 
 // live is a consumer that runs, with what it told.
 type live struct {

@@ -1,0 +1,268 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// consumerTimeout is short enough for a test; the broker looks once a second.
+const consumerTimeout = 4 * time.Second
+
+func shortTimeout(s *topology.Spec) {
+	s.Extra = map[topology.Role]topology.Arguments{topology.RoleWork: {topology.ArgConsumerTimeout: consumerTimeout.Milliseconds()}}
+}
+
+// TestConsumerTimeout: held messages go back before the broker takes them
+// away; a handler that is too slow loses its message, and the log says why.
+func TestConsumerTimeout(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Dedicated(t, brokertest.Options{Config: []string{
+		fmt.Sprintf("consumer_timeout = %d", consumerTimeout.Milliseconds()), "channel_tick_interval = 500",
+	}})
+	t.Run("held messages are handed back", func(t *testing.T) {
+		t.Parallel()
+		w := newWorldOn(t, b, shortTimeout, func(s *topology.Spec) {
+			s.Retry.Delays, s.Retry.Jitter = []time.Duration{2 * time.Second}, 0
+		})
+		var c calls
+		l := w.consume(redeliver.Config{}, func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+			switch n := c.note(m); {
+			case m.ID == "too long":
+				return redeliver.RetryAfter(3500*time.Millisecond, errBoom)
+			case n < 4:
+				return redeliver.Defer()
+			default:
+				return redeliver.Ack()
+			}
+		})
+		w.publish("deferred")
+		l.await(redeliver.EventAcked, 1)
+		w.publish("too long")
+		l.await(redeliver.EventDeadLettered, 1)
+		l.mustStop()
+		w.drained("orders-dlq", "too long")
+		s := l.Stats()
+		if s.SessionsLost != 0 || s.HandedBack != 2 || s.DelayTooLong != 1 {
+			t.Errorf("%+v", s)
+		}
+		if !strings.Contains(l.log.String(), "handed back before its wait was over") {
+			t.Error("the log does not say so")
+		}
+	})
+	t.Run("a slow handler is told apart", func(t *testing.T) {
+		t.Parallel()
+		w := newWorldOn(t, b, shortTimeout)
+		g := newGate()
+		l := w.consume(redeliver.Config{Workers: 2}, g.handle)
+		w.publish("slow")
+		slow := g.next(t)
+		lost := l.await(redeliver.EventDisconnected, 1)
+		if !strings.Contains(lost[0].Err.Error(), "consumer timeout") {
+			t.Errorf("disconnected because %v", lost[0].Err)
+		}
+		again := g.next(t)
+		slow.answer <- redeliver.Ack()
+		l.await(redeliver.EventDropped, 1)
+		again.answer <- redeliver.Reject(errBoom)
+		l.await(redeliver.EventDeadLettered, 1)
+		l.mustStop()
+		w.drained("orders-dlq", "slow")
+	})
+}
+
+// TestBrokerCrashAndRestart: a broker that is killed and started again, twice,
+// costs duplicates and nothing else.
+func TestBrokerCrashAndRestart(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Dedicated(t, brokertest.Options{})
+	w := newWorldOn(t, b, func(s *topology.Spec) { s.Retry.Delays = []time.Duration{50 * time.Millisecond, 500 * time.Millisecond} })
+	const n = 2000
+	all := ids(n)
+	w.publish(all...)
+	var mu sync.Mutex
+	tries := make(map[string]int)
+	handler := func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+		time.Sleep(2 * time.Millisecond) // work, so that there is some left at each crash
+		mu.Lock()
+		defer mu.Unlock()
+		tries[m.ID]++
+		switch {
+		case m.ID[len(m.ID)-1] == '3':
+			return redeliver.Reject(errBoom)
+		case m.ID[len(m.ID)-1] == '7' && tries[m.ID] < 3:
+			return redeliver.Retry(errBoom)
+		default:
+			return redeliver.Ack()
+		}
+	}
+	l := w.consume(redeliver.Config{Workers: 4}, handler)
+	for crash := range 2 {
+		l.await(redeliver.EventAcked, 300*(crash+1))
+		if err := b.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		l.await(redeliver.EventDisconnected, crash+1)
+		if err := b.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.await(redeliver.EventConnected, crash+2)
+	}
+	ended := func() map[string]bool {
+		done := make(map[string]bool)
+		for _, kind := range finalKinds {
+			for _, e := range l.of(kind) {
+				done[e.Message.ID] = true
+			}
+		}
+		return done
+	}
+	brokertest.WaitFor(t, func() (bool, string) {
+		done := len(ended())
+		return done == n, fmt.Sprintf("%d of %d messages have ended", done, n)
+	})
+	w.waitDepth("orders", 0)
+	l.mustStop()
+	w.waitDepth("orders", 0)
+	dead := make(map[string]bool)
+	for _, d := range brokertest.Drain(t, b, w.vhost, "orders-dlq") {
+		dead[d.MessageId] = true
+	}
+	for _, id := range all {
+		if dead[id] != (id[len(id)-1] == '3') {
+			t.Errorf("message %s in the dead-letter queue: %v", id, dead[id])
+		}
+	}
+	t.Logf("%+v", l.Stats())
+}
+
+// TestBrokerGoneForGood: with a bound on attempts, Run ends with the reason.
+func TestBrokerGoneForGood(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Dedicated(t, brokertest.Options{})
+	w := newWorldOn(t, b)
+	l := w.consume(redeliver.Config{MaxReconnectAttempts: 3}, acking)
+	if err := b.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	err := l.ended()
+	if err == nil || !strings.Contains(err.Error(), "gave up connecting after 3 attempts") || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+// TestDrainOfAHungConnection: a connection that takes nothing any more does not
+// keep the consumer from closing on time, and nothing is lost.
+func TestDrainOfAHungConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newProxy(t, w.url())
+	g := newGate()
+	cfg := redeliver.Config{DrainTimeout: 2 * time.Second, Workers: 2}
+	w.via = p.url
+	l := w.consume(cfg, g.handle)
+	w.publish(ids(20)...)
+	first, second := g.next(t), g.next(t)
+	p.hang()
+	begun := time.Now()
+	l.stop()
+	first.answer <- redeliver.Ack()
+	second.answer <- redeliver.Retry(errBoom)
+	err := l.ended()
+	if took := time.Since(begun); took > 2500*time.Millisecond {
+		t.Errorf("closed after %s", took)
+	}
+	t.Log(err)
+	p.close()
+	w.drained("orders", ids(20)...)
+}
+
+// proxy is a TCP proxy in front of a broker that can stop passing bytes on.
+type proxy struct {
+	url    string
+	listen net.Listener
+	hung   chan struct{}
+	mu     sync.Mutex
+	conns  []net.Conn
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listen: l, hung: make(chan struct{})}
+	broker := u.Host
+	u.Host = l.Addr().String()
+	p.url = u.String()
+	t.Cleanup(p.close)
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", broker)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
+			go p.pass(in, out)
+			go p.pass(out, in)
+		}
+	}()
+	return p
+}
+
+// pass copies bytes until it hangs; then it reads nothing more.
+func (p *proxy) pass(to, from net.Conn) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		select {
+		case <-p.hung:
+			return
+		default:
+		}
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			if err == io.EOF {
+				_ = to.Close()
+			}
+			return
+		}
+	}
+}
+
+func (p *proxy) hang() { close(p.hung) }
+
+func (p *proxy) close() {
+	_ = p.listen.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+}
