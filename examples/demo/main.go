@@ -22,13 +22,29 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("interrupted; everything was cleaned up")
-		}
+	err := run(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	switch {
+	case err == nil:
+		return
+	case !interrupted:
 		fmt.Fprintln(os.Stderr, "\ndemo:", err)
-		os.Exit(1)
+	case errors.As(err, new(cleanupError)):
+		fmt.Fprintln(os.Stderr, "\ndemo: interrupted, and something was left:", err)
+	default:
+		fmt.Fprintln(os.Stderr, "\ndemo: interrupted; everything was cleaned up")
+	}
+	os.Exit(1)
+}
+
+// cleanupError says that something the demo made is still there.
+type cleanupError struct{ error }
+
+// cleanUp adds to err what went wrong while something was removed.
+func cleanUp(err *error, remove func() error) {
+	if failed := remove(); failed != nil {
+		*err = errors.Join(*err, cleanupError{fmt.Errorf("cleaning up: %w", failed)})
 	}
 }
 
@@ -45,7 +61,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer cleanUp(&err, b.close)
 	fmt.Printf("RabbitMQ %s at %s, vhost %s\n", b.version, b.endpoint, b.vhost)
 
 	heading("2. " + cli.name + " apply provisions the topology (examples/quickstart)")
@@ -53,7 +69,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ws.close()) }()
+	defer cleanUp(&err, ws.close)
 	if err := ws.run(ctx, ws.dir(), cli.path, "plan", "-input=false", "-out=plan"); err != nil {
 		return err
 	}
