@@ -170,10 +170,10 @@ func (c Config) Validate() error {
 // EffectiveMaxRetries is the number of retries honoured for a manifest whose
 // max_retries is given: MaxRetries may lower it and never raises it.
 func (c Config) EffectiveMaxRetries(manifest int) int {
-	switch {
-	case c.MaxRetries == NoRetries:
+	switch c.MaxRetries {
+	case NoRetries:
 		return 0
-	case c.MaxRetries == 0:
+	case 0:
 		return manifest
 	default:
 		return min(c.MaxRetries, manifest)

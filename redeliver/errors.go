@@ -33,6 +33,7 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string        { return e.err.Error() }
 func (e *permanentError) Unwrap() error        { return e.err }
 func (e *permanentError) Is(target error) bool { return target == ErrPermanent }
+func (e *permanentError) Outcome() Outcome     { return Reject(e) }
 
 // DecodeError says that a message's body could not be decoded. Its message is
 // parked before the handler sees it.
@@ -199,8 +200,8 @@ func (e *BindError) Unwrap() []error {
 }
 
 // DrainError says that a consumer closed at its deadline and left messages
-// behind. Their handlers had not returned; the broker delivers them again, and
-// whatever the handlers still return is dropped.
+// behind, mostly because their handlers had not returned. The broker delivers
+// them again, and whatever the handlers still return is dropped.
 type DrainError struct {
 	// Topic is the topic whose messages were left.
 	Topic string
@@ -218,9 +219,10 @@ type Stranded struct {
 	DeliveryTag uint64
 	// RetryCount is how often the message had been retried.
 	RetryCount int
-	// State says what it was waiting for: "handler", or "confirm" while its copy was being published.
+	// State says what it was waiting for: "handler"; "confirm" while its copy was being published; "connection" where it
+	// could not be given back, because the connection took nothing any more.
 	State string
-	// Since is when it was handed out.
+	// Since is when it began to wait for that.
 	Since time.Time
 }
 

@@ -122,10 +122,12 @@ func (o Outcome) String() string {
 // FromError is the outcome that an ordinary error stands for:
 //
 //   - nil: [Ack].
-//   - An error with the method Outcome() Outcome anywhere in its chain (see
-//     [Outcomer]): what that returns, with err as its error.
 //   - An error marked with [Permanent]: [Reject].
+//   - An error with the method Outcome() Outcome (see [Outcomer]): what that
+//     returns, with err as its error.
 //   - Any other: [Retry].
+//
+// The mark or method may be anywhere in err's chain; the outermost counts.
 func FromError(err error) Outcome {
 	if err == nil {
 		return Ack()

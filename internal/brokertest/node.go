@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -25,6 +26,8 @@ const (
 	tailBytes = 4 << 10
 	// pollInterval is the pause between two looks at a condition that is waited for.
 	pollInterval = 50 * time.Millisecond
+	// pollTimeout bounds one look: who took the node's port may accept and never answer.
+	pollTimeout = 3 * time.Second
 )
 
 // node is one private RabbitMQ node with its directory, its ports and its processes. It is used under the
@@ -140,6 +143,8 @@ func (n *node) bootEpmd(ctx context.Context) error {
 // askEpmd tells whether an epmd answers on the port. The request (its length, and n for names) and the first
 // four bytes of the answer (the port itself) are part of Erlang's distribution protocol.
 func askEpmd(ctx context.Context, port int) bool {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false
@@ -167,10 +172,11 @@ func (n *node) awaitReady(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	client := newHTTPClient()
+	client.Timeout = pollTimeout
 	defer client.CloseIdleConnections()
 	for {
-		status, _, err := doRequest(ctx, client, "GET", url, nodeUser, n.password, nil)
-		if err == nil && status == 200 {
+		status, _, err := doRequest(ctx, client, http.MethodGet, url, nodeUser, n.password, nil)
+		if err == nil && status == http.StatusOK {
 			return nil
 		}
 		select {
@@ -207,7 +213,7 @@ func (n *node) explain(err error, mark int64) error {
 		return errors.Join(err, readErr)
 	}
 	text = text[min(mark, int64(len(text))):]
-	for _, sign := range []string{"eaddrinuse", "address already in use", "port is already allocated"} {
+	for _, sign := range []string{"eaddrinuse", "dist_port_already_used", "address already in use", "port is already allocated"} {
 		if bytes.Contains(text, []byte(sign)) && !errors.Is(err, errPortTaken) {
 			err = fmt.Errorf("%w: %w", errPortTaken, err)
 		}

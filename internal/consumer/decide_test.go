@@ -57,10 +57,15 @@ func TestDecideExhaustively(t *testing.T) {
 		spent      Cause // why no retry is left; "" where one is
 	}
 	budgets := []budget{
-		{"first", 0, 0, false, ""}, {"second", 1, time.Hour, true, ""}, {"last", 2, 24*time.Hour - 1, true, ""},
-		{"spent", 3, 0, false, CauseExhausted}, {"beyond", 4, 0, false, CauseExhausted},
-		{"old", 0, 24 * time.Hour, true, CauseTooOld}, {"older", 1, 48 * time.Hour, true, CauseTooOld},
-		{"old-unknown", 0, 48 * time.Hour, false, ""}, {"spent-and-old", 3, 48 * time.Hour, true, CauseExhausted},
+		{"first", 0, 0, false, ""},
+		{"second", 1, time.Hour, true, ""},
+		{"last", 2, 24*time.Hour - 1, true, ""},
+		{"spent", 3, 0, false, CauseExhausted},
+		{"beyond", 4, 0, false, CauseExhausted},
+		{"old", 0, 24 * time.Hour, true, CauseTooOld},
+		{"older", 1, 48 * time.Hour, true, CauseTooOld},
+		{"old-unknown", 0, 48 * time.Hour, false, ""},
+		{"spent-and-old", 3, 48 * time.Hour, true, CauseExhausted},
 	}
 	tiers := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 10 * time.Minute, 10 * time.Minute}
 	rooms := map[string]time.Duration{"fresh": 0, "half a second left": testBound - 500*time.Millisecond, "exactly fits": testBound - fits, "none left": testBound, "over": testBound + time.Minute}

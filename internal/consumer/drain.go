@@ -48,12 +48,14 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 
 	finished := make(chan struct{})
 	go func() {
-		defer close(finished)
 		if s := c.current; s != nil {
 			if s.Stop(ctx) == nil {
 				await(ctx, s.received)
 			}
 			await(ctx, holdsStopped)
+			if ctx.Err() != nil {
+				return // the connection hangs
+			}
 			c.giveBackAll(s)
 		}
 		c.workers.Wait()
@@ -61,10 +63,16 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 		if s := c.current; s != nil {
 			c.giveBackAll(s) // a wait that ended in between made its task ready
 		}
+		close(finished)
 	}()
 	await(ctx, finished) // at the deadline this leaves behind whatever hangs; closing the session ends it
 
 	stranded := append(c.unconfirmed.list(), strandedIn(c.slots)...)
+	if s := c.current; s != nil && ctx.Err() != nil && !s.dead.Load() {
+		for _, t := range append(c.ready.take(s), c.holds.take(s)...) {
+			stranded = append(stranded, strand(t, "connection", begun))
+		}
+	}
 	slices.SortFunc(stranded, func(a, b redeliver.Stranded) int { return cmp.Compare(a.DeliveryTag, b.DeliveryTag) })
 	if s := c.current; s != nil {
 		s.end() // what handlers still return is dropped
@@ -109,7 +117,7 @@ func await(ctx context.Context, done <-chan struct{}) {
 
 func (s *slot) set(t *task, now time.Time) {
 	s.mu.Lock()
-	s.busy, s.with = true, stranded(t, "handler", now)
+	s.busy, s.with = true, strand(t, "handler", now)
 	s.mu.Unlock()
 }
 
@@ -119,7 +127,7 @@ func (s *slot) clear() {
 	s.mu.Unlock()
 }
 
-func stranded(t *task, state string, since time.Time) redeliver.Stranded {
+func strand(t *task, state string, since time.Time) redeliver.Stranded {
 	return redeliver.Stranded{MessageID: t.Message.ID, DeliveryTag: t.Tag, RetryCount: t.retryCount, State: state, Since: since}
 }
 
@@ -148,7 +156,7 @@ func (s *strandedSet) add(t *task, now time.Time) {
 	if s.set == nil {
 		s.set = make(map[*task]redeliver.Stranded)
 	}
-	s.set[t] = stranded(t, "confirm", now)
+	s.set[t] = strand(t, "confirm", now)
 }
 
 func (s *strandedSet) remove(t *task) {

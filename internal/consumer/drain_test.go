@@ -121,22 +121,23 @@ func TestDrainDeadline(t *testing.T) {
 func TestDrainOfAHungConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker(message("a"), message("b"))
+		b.hang = true
 		r := run(t, setup{broker: b, handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
 			if m.ID == "a" {
 				return redeliver.Ack()
 			}
-			return redeliver.Defer()
+			return redeliver.DeferFor(time.Minute)
 		}})
-		b.mu.Lock()
-		b.hang = true
-		b.mu.Unlock()
 		synctest.Wait()
 		start := time.Now()
 		err := r.wait()
 		if took := time.Since(start); took > redeliver.DefaultDrainTimeout {
 			t.Errorf("closed after %s", took)
 		}
-		t.Log(err)
+		var left *redeliver.DrainError
+		if !errors.As(err, &left) || len(left.Stranded) != 2 {
+			t.Errorf("error %v, want one that names both messages", err)
+		}
 	})
 }
 

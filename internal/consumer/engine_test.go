@@ -425,7 +425,8 @@ func TestHandlerTimeout(t *testing.T) {
 				b := newFakeBroker(message("a"))
 				start := time.Now()
 				var cause error
-				r := run(t, setup{broker: b, config: redeliver.Config{HandlerTimeout: 5 * time.Second, TimeoutOutcome: tt.config},
+				r := run(t, setup{
+					broker: b, config: redeliver.Config{HandlerTimeout: 5 * time.Second, TimeoutOutcome: tt.config},
 					handler: func(ctx context.Context, m *redeliver.Message) redeliver.Outcome {
 						if m.RetryCount > 0 {
 							return redeliver.Ack()
@@ -433,7 +434,8 @@ func TestHandlerTimeout(t *testing.T) {
 						o := tt.handler(ctx)
 						cause = context.Cause(ctx)
 						return o
-					}})
+					},
+				})
 				pass(time.Minute)
 				verbs := b.verbs("a")
 				if tt.verbs[0] == VerbRequeue {
@@ -550,7 +552,7 @@ func TestNothingIsLost(t *testing.T) {
 					}
 					return nil
 				}}
-				handler := func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				handler := func(context.Context, *redeliver.Message) redeliver.Outcome {
 					time.Sleep(time.Duration(rand.IntN(50)) * time.Millisecond)
 					switch rand.IntN(12) {
 					case 0:

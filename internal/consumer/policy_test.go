@@ -40,18 +40,30 @@ func TestNewPolicy(t *testing.T) {
 		"lowered":     {nil, redeliver.Config{MaxRetries: 3}, func(p Policy) bool { return p.MaxRetries == 3 }},
 		"not raised":  {nil, redeliver.Config{MaxRetries: 30}, func(p Policy) bool { return p.MaxRetries == 10 }},
 		"none at all": {nil, redeliver.Config{MaxRetries: redeliver.NoRetries}, func(p Policy) bool { return p.MaxRetries == 0 }},
-		"no dead-letter queue": {func(s *topology.Spec) { s.DeadLetterQueue, s.AllowMessageLoss = "", true }, redeliver.Config{},
-			func(p Policy) bool { return p.DeadLetter == nil && len(p.Targets()) == 0 }},
-		"parked queue without publishing": {func(s *topology.Spec) { s.ParkedQueue = "orders-parked" }, redeliver.Config{},
-			func(p Policy) bool { return p.Parked == nil && len(p.Targets()) == 0 }},
-		"parked queue": {func(s *topology.Spec) { s.ParkedQueue, s.Park = "orders-parked", topology.ParkPublish }, redeliver.Config{},
+		"no dead-letter queue": {
+			func(s *topology.Spec) { s.DeadLetterQueue, s.AllowMessageLoss = "", true },
+			redeliver.Config{},
+			func(p Policy) bool { return p.DeadLetter == nil && len(p.Targets()) == 0 },
+		},
+		"parked queue without publishing": {
+			func(s *topology.Spec) { s.ParkedQueue = "orders-parked" },
+			redeliver.Config{},
+			func(p Policy) bool { return p.Parked == nil && len(p.Targets()) == 0 },
+		},
+		"parked queue": {
+			func(s *topology.Spec) { s.ParkedQueue, s.Park = "orders-parked", topology.ParkPublish },
+			redeliver.Config{},
 			func(p Policy) bool {
 				return p.Parked.Name == "orders-parked" && p.Parked.Exchange == "orders-retry" && len(p.Targets()) == 1
-			}},
-		"queuey publishes final outcomes": {func(s *topology.Spec) { s.Convention, s.DeadLetterQueue = topology.Queuey, "orders.dead" }, redeliver.Config{},
+			},
+		},
+		"queuey publishes final outcomes": {
+			func(s *topology.Spec) { s.Convention, s.DeadLetterQueue = topology.Queuey, "orders.dead" },
+			redeliver.Config{},
 			func(p Policy) bool {
 				return p.PublishFinal && !p.BrokerCounts && p.DeadLetter.Name == "orders.dead" && len(p.Targets()) == 1
-			}},
+			},
+		},
 	}
 	for name, tt := range tests {
 		p, err := NewPolicy(testManifest(t, tt.spec), tt.config)

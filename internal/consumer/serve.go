@@ -83,7 +83,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 				c.counters.reconnects.Add(1)
 				c.start(s)
 			case ctx.Err() != nil:
-				return nil
+				return nil //nolint:nilerr // a shutdown that began while connecting is none
 			case c.cfg.MaxReconnectAttempts > 0 && attempt >= c.cfg.MaxReconnectAttempts:
 				return fmt.Errorf("gave up connecting after %d attempts: %w", attempt, err)
 			default:

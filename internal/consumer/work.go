@@ -63,7 +63,8 @@ func (c *Consumer) handle(t *task) redeliver.Outcome {
 	ctx, cancel := context.WithTimeoutCause(c.handlerCtx, c.cfg.HandlerTimeout, c.timedOut)
 	defer cancel()
 	outcome, panicked := c.call(ctx, &msg)
-	if context.Cause(ctx) != error(c.timedOut) {
+	var timedOut *redeliver.TimeoutError
+	if !errors.As(context.Cause(ctx), &timedOut) || timedOut != c.timedOut {
 		return outcome
 	}
 	c.counters.timedOut.Add(1)

@@ -171,7 +171,7 @@ func (c *commandLine) state() map[string]stateResource {
 func expect(t *testing.T, text string, texts ...string) {
 	t.Helper()
 	if !says(texts...).MatchString(text) {
-		t.Errorf("expected %q, in this order, in:\n%s", texts, text)
+		t.Errorf("expected %q, in this order, in:\n%s", texts, shortened(text))
 	}
 }
 
@@ -180,7 +180,16 @@ func expectNot(t *testing.T, text string, texts ...string) {
 	t.Helper()
 	for _, unwanted := range texts {
 		if says(unwanted).MatchString(text) {
-			t.Errorf("did not expect %q in:\n%s", unwanted, text)
+			t.Errorf("did not expect %q in:\n%s", unwanted, shortened(text))
 		}
 	}
+}
+
+// shortened keeps the end of a long text, where a command says what came of it.
+func shortened(text string) string {
+	const keep = 12_000
+	if len(text) <= keep {
+		return text
+	}
+	return "[...]" + text[len(text)-keep:]
 }

@@ -131,7 +131,7 @@ resource "redeliver_rabbitmq_parked_queue" "orders" {
 }
 resource "redeliver_rabbitmq_hold_ladder" "orders" {
   topic      = "orders"
-  delays     = ["1s", "90s", "5m"]
+  delays     = ["1s", "1m30s", "5m"]
   convention = "acemq"
 }
 resource "redeliver_rabbitmq_topic" "orders" {
@@ -230,7 +230,7 @@ resource "redeliver_rabbitmq_dead_letter_queue" "b" {
 	// Another default is another object.
 	c.configure(strings.Replace(config, `convention = "shove"`, `convention = "redeliver"`, 1))
 	out := c.apply()
-	expect(t, out, `~ consumer_group = "eu" -> null # forces replacement`, `~ convention = "shove" -> "redeliver" # forces replacement`, "1 added, 0 changed, 1 destroyed")
+	expect(t, out, `- consumer_group = "eu" -> null # forces replacement`, `~ convention = "shove" -> "redeliver" # forces replacement`, "1 added, 0 changed, 1 destroyed")
 	b.mustExist("queues/%s/a-dlq")
 	b.mustBeGone("queues/%s/a-eu-dlq")
 }

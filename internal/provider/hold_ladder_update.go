@@ -144,15 +144,18 @@ func (r *holdLadderResource) waitOut(ctx context.Context, admin *rabbitmqadmin.C
 		}
 	}
 	deadline := time.Now().Add(delay + waitOutSlack)
+	var holding *rabbitmqadmin.NotEmptyError
 	for {
 		err := r.rt.remove(ctx, removal, nil)
-		var holding *rabbitmqadmin.NotEmptyError
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("waiting for the messages of the removed hold queues %q in vhost %q to go home: %w; raise timeouts.update, or apply again later",
-				removal.Queues, removal.VHost, ctx.Err())
+			what := fmt.Sprintf("waiting for the messages of the removed hold queues %q in vhost %q to go home", removal.Queues, removal.VHost)
+			if holding != nil {
+				what += fmt.Sprintf(" (when last looked at: %s)", listDepths(holding.Depths))
+			}
+			return fmt.Errorf("%s: %w; raise timeouts.update, or apply again later", what, ctx.Err())
 		case !errors.As(err, &holding):
 			return err
 		case time.Now().After(deadline):

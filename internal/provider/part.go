@@ -236,7 +236,8 @@ func exchangeNames(exchanges []topology.Exchange) []string {
 func sentence(err error) string {
 	text := err.Error()
 	first, size := utf8.DecodeRuneInString(text)
-	if size > 0 && unicode.IsLower(first) {
+	word, _, _ := strings.Cut(text, " ")
+	if unicode.IsLower(first) && !strings.ContainsAny(word, "._") { // an attribute stays what it is
 		text = string(unicode.ToUpper(first)) + text[size:]
 	}
 	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".!?}") {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
@@ -69,7 +71,7 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("arguments").AtMapKey(d.Key))
 	}
 	if len(differences) > 0 {
-		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), "Queue arguments differ",
+		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q differs from the configuration", queue.Name),
 			fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
 				"It is replaced only while it is empty, unless delete_non_empty is true. ignore_arguments accepts a difference.", queue.Name, describe(differences)))
 	}
@@ -79,20 +81,32 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 // warnOfMessages says how many messages a destroy or a replacement meets, and what will happen. It asks the broker and
 // is silent where that is not possible: apply checks again.
 func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, vhost string, queues []string, deleteNonEmpty bool, fate string) {
-	holding := rt.holding(ctx, vhost, queues)
-	if len(holding) == 0 {
-		return
-	}
 	consequence := "Apply will refuse while they are there: drain or move them first, or set delete_non_empty = true to lose them."
 	if deleteNonEmpty {
 		consequence = "delete_non_empty is true: they will be lost."
 	}
-	diags.AddWarning("Messages in a queue that is to be "+fate,
-		fmt.Sprintf("In vhost %q %s. %s", vhost, strings.Join(holding, ", "), consequence))
+	rt.warnOf(diags, vhost, rt.holding(ctx, vhost, queues), "This is to be "+fate+". "+consequence)
 }
 
-// holding says which of the queues hold how many messages, as far as the broker can be asked.
-func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) []string {
+// warnOf says which queues hold messages. A queue is in the summary because the command line shows only the first of
+// several warnings of one summary.
+func (*runtime) warnOf(diags *diag.Diagnostics, vhost string, holding []rabbitmqadmin.Depth, consequence string) {
+	if len(holding) == 0 {
+		return
+	}
+	diags.AddWarning(fmt.Sprintf("Queue %q holds messages", holding[0].Queue), fmt.Sprintf("In vhost %q %s. %s", vhost, listDepths(holding), consequence))
+}
+
+func listDepths(depths []rabbitmqadmin.Depth) string {
+	texts := make([]string, len(depths))
+	for i, d := range depths {
+		texts[i] = d.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// holding are the queues that hold messages, as far as the broker can be asked.
+func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) []rabbitmqadmin.Depth {
 	admin, err := rt.asker()
 	if err != nil || len(queues) == 0 {
 		return nil
@@ -101,13 +115,7 @@ func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) [
 	if err != nil {
 		return nil
 	}
-	var holding []string
-	for _, d := range depths {
-		if d.Exists && d.Known && d.Total > 0 {
-			holding = append(holding, d.String())
-		}
-	}
-	return holding
+	return slices.DeleteFunc(depths, func(d rabbitmqadmin.Depth) bool { return !d.Exists || !d.Known || d.Total == 0 })
 }
 
 // warnOfPointing says which queues still dead-letter to one that is to be replaced. They may be replaced in the same
@@ -121,7 +129,7 @@ func (rt *runtime) warnOfPointing(ctx context.Context, diags *diag.Diagnostics, 
 	if err != nil || len(by) == 0 {
 		return
 	}
-	diags.AddWarning("A queue that is to be replaced is still pointed at",
+	diags.AddWarning(fmt.Sprintf("Queue %q is to be replaced and is still pointed at", queue),
 		fmt.Sprintf("In vhost %q these queues dead-letter to %q: %q. Apply will refuse to delete it, because what they dead-letter meanwhile would be lost, "+
 			"unless they are destroyed or replaced in the same run. To replace it under them, stop their consumers and set delete_non_empty = true.", vhost, queue, by))
 }

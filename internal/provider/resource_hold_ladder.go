@@ -172,30 +172,31 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 func (r *holdLadderResource) planTiers(ctx context.Context, plan *holdLadderModel, objects topology.Objects, have map[string]map[string]string, diags *diag.Diagnostics) types.Map {
 	vhost, lose := plan.VHost.ValueString(), plan.DeleteNonEmpty.ValueBool()
 	planned := map[string]map[string]string{}
-	var replaced, removed []string
+	var replaced, removed, differ []string
 	for _, q := range objects.Queues {
 		differences := queueDifferences(q, have[q.Name], stringsOf(ctx, plan.IgnoreArguments))
 		planned[q.Name] = plannedArguments(q.Arguments, have[q.Name], differences)
 		if len(differences) > 0 {
 			replaced = append(replaced, q.Name)
-			diags.AddAttributeWarning(path.Root("arguments").AtMapKey(q.Name), "Hold queue arguments differ",
-				fmt.Sprintf("Hold queue %q will be deleted and made again in place, because RabbitMQ cannot change a queue's arguments:\n%s", q.Name, describe(differences)))
+			differ = append(differ, fmt.Sprintf("%q:\n%s", q.Name, describe(differences)))
 		}
+	}
+	if len(differ) > 0 {
+		diags.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Hold queues of topic %q differ from the configuration", plan.Topic.ValueString()),
+			"They will be deleted, if they are empty, and made again in place, because RabbitMQ cannot change a queue's arguments:\n"+strings.Join(differ, "\n"))
 	}
 	for name := range have {
 		if _, kept := planned[name]; !kept {
 			removed = append(removed, name)
 		}
 	}
-	r.rt.warnOfMessages(ctx, diags, vhost, replaced, lose, "deleted and made again")
 	slices.Sort(removed)
-	switch holding := r.rt.holding(ctx, vhost, removed); {
-	case len(holding) == 0:
-	case lose:
+	r.rt.warnOfMessages(ctx, diags, vhost, replaced, lose, "deleted and made again")
+	if lose {
 		r.rt.warnOfMessages(ctx, diags, vhost, removed, lose, "deleted")
-	default:
-		diags.AddWarning("Messages in a tier that is to be removed",
-			fmt.Sprintf("In vhost %q %s. Apply waits until they are home, which takes up to the tier's delay, and then deletes the queue.", vhost, strings.Join(holding, ", ")))
+	} else {
+		r.rt.warnOf(diags, vhost, r.rt.holding(ctx, vhost, removed),
+			"Their tiers are removed: apply waits until they are home, which takes up to the tier's delay, and then deletes the queue.")
 	}
 	return ladderMap(planned)
 }

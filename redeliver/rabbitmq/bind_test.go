@@ -98,10 +98,16 @@ func TestBindErrors(t *testing.T) {
 			c.URL = w.broker.AMQPURLAs(w.vhost, early, earlyPass)
 			c.Manifest = manifestOf(t, topology.Spec{Identity: topology.Identity{Topic: "absent", VHost: w.vhost}, AllowMessageLoss: true})
 		}), redeliver.ErrQueueNotFound, []string{`"absent"`, w.vhost, early, "404 NOT_FOUND", "Terraform"}},
-		"no permission at all": {change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(w.vhost, nobody, nobodyPass) }),
-			redeliver.ErrPermission, []string{`"orders"`, w.vhost, nobody, "403 ACCESS_REFUSED", "read permission"}},
-		"permission on another queue": {change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(w.vhost, other, otherPass) }),
-			redeliver.ErrPermission, []string{`"orders"`, other, "403 ACCESS_REFUSED", "read permission"}},
+		"no permission at all": {
+			change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(w.vhost, nobody, nobodyPass) }),
+			redeliver.ErrPermission,
+			[]string{`"orders"`, w.vhost, nobody, "403 ACCESS_REFUSED", "read permission"},
+		},
+		"permission on another queue": {
+			change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(w.vhost, other, otherPass) }),
+			redeliver.ErrPermission,
+			[]string{`"orders"`, other, "403 ACCESS_REFUSED", "read permission"},
+		},
 		"no permission to publish": {func() rabbitmq.Config {
 			cfg := parks.config(redeliver.HandlerFunc(acking), redeliver.Config{})
 			cfg.URL = parks.broker.AMQPURLAs(parks.vhost, readOnly, readOnlyPass)
@@ -123,19 +129,31 @@ func TestBindErrors(t *testing.T) {
 			c.URL = noVHostURL.String()
 			c.Manifest = manifestOf(t, topology.Spec{Identity: topology.Identity{Topic: "orders", VHost: "no-such-vhost"}, AllowMessageLoss: true})
 		}), redeliver.ErrVHost, []string{"no-such-vhost", w.user, "manifest"}},
-		"another vhost in the URL": {change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(elsewhere, w.user, w.pass) }),
-			redeliver.ErrVHost, []string{elsewhere, w.vhost, "manifest"}},
-		"wrong password": {change(func(c *rabbitmq.Config) { c.URL = wrongPassword }),
-			redeliver.ErrCredentials, []string{w.user, "check the user and the password"}},
+		"another vhost in the URL": {
+			change(func(c *rabbitmq.Config) { c.URL = w.broker.AMQPURLAs(elsewhere, w.user, w.pass) }),
+			redeliver.ErrVHost,
+			[]string{elsewhere, w.vhost, "manifest"},
+		},
+		"wrong password": {
+			change(func(c *rabbitmq.Config) { c.URL = wrongPassword }),
+			redeliver.ErrCredentials,
+			[]string{w.user, "check the user and the password"},
+		},
 		"nobody listens": {change(func(c *rabbitmq.Config) {
 			c.URL, c.Addresses = withHost("amqp", "127.0.0.1:"+unused), []string{"localhost:" + unused}
 		}), redeliver.ErrUnreachable, []string{"127.0.0.1:" + unused, "localhost:" + unused, "refused", "check the address"}},
-		"no such host": {change(func(c *rabbitmq.Config) { c.URL = withHost("amqp", "no-such-host.invalid:5672") }),
-			redeliver.ErrUnreachable, []string{"no-such-host.invalid", "does not resolve"}},
-		"TLS to a plain port": {change(func(c *rabbitmq.Config) {
-			c.URL, c.TLS = withHost("amqps", plain.Host), &tls.Config{MinVersion: tls.VersionTLS12}
-		}),
-			redeliver.ErrUnreachable, []string{"does not speak TLS"}},
+		"no such host": {
+			change(func(c *rabbitmq.Config) { c.URL = withHost("amqp", "no-such-host.invalid:5672") }),
+			redeliver.ErrUnreachable,
+			[]string{"no-such-host.invalid", "does not resolve"},
+		},
+		"TLS to a plain port": {
+			change(func(c *rabbitmq.Config) {
+				c.URL, c.TLS = withHost("amqps", plain.Host), &tls.Config{MinVersion: tls.VersionTLS12}
+			}),
+			redeliver.ErrUnreachable,
+			[]string{"does not speak TLS"},
+		},
 		"TLS with an amqp URL": {change(func(c *rabbitmq.Config) { c.TLS = &tls.Config{MinVersion: tls.VersionTLS12} }), nil, []string{"amqps://"}},
 		"silent server":        {change(func(c *rabbitmq.Config) { c.URL = withHost("amqp", silent) }), redeliver.ErrUnreachable, []string{silent}},
 		"no URL":               {change(func(c *rabbitmq.Config) { c.URL = "" }), nil, []string{"URL is empty"}},
@@ -145,8 +163,10 @@ func TestBindErrors(t *testing.T) {
 		"no handler":           {change(func(c *rabbitmq.Config) { c.Handler = nil }), nil, []string{"no handler"}},
 		"prefetch too small":   {change(func(c *rabbitmq.Config) { c.Consumer = redeliver.Config{Workers: 8, MaxHeld: 8, Prefetch: 10} }), nil, []string{"Prefetch is 10"}},
 		"another strategy": {change(func(c *rabbitmq.Config) {
-			c.Manifest = manifestOf(t, topology.Spec{Identity: topology.Identity{Topic: "orders", VHost: w.vhost}, AllowMessageLoss: true,
-				HoldDelays: []time.Duration{time.Second}, Retry: topology.RetryPolicy{Strategy: topology.Republish, MaxRetries: 1, Delays: []time.Duration{time.Second}}})
+			c.Manifest = manifestOf(t, topology.Spec{
+				Identity: topology.Identity{Topic: "orders", VHost: w.vhost}, AllowMessageLoss: true,
+				HoldDelays: []time.Duration{time.Second}, Retry: topology.RetryPolicy{Strategy: topology.Republish, MaxRetries: 1, Delays: []time.Duration{time.Second}},
+			})
 		}), nil, []string{`"in_place" only`, `"republish"`}},
 	}
 	for name, tt := range tests {

@@ -22,30 +22,36 @@ type order struct {
 // A consumer as a service runs it: it ends on SIGTERM, after the handlers that
 // run have returned.
 func Example() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		log.Fatal(err) // at start-up it says what infrastructure has to provide
+	}
+}
+
+func run(ctx context.Context) error {
 	manifest, err := redeliver.LoadManifest("orders.manifest.json")
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-
 	consumer, err := rabbitmq.Open(ctx, rabbitmq.Config{
 		URL:      os.Getenv("AMQP_URL"),
 		Manifest: manifest,
-		Handler: redeliver.JSON(func(ctx context.Context, o order, msg *redeliver.Message) redeliver.Outcome {
-			if o.Version > 2 {
-				return redeliver.Park(fmt.Errorf("version %d is not known", o.Version))
-			}
-			return redeliver.FromError(ship(ctx, o))
-		}),
+		Handler:  redeliver.JSON(handleOrder),
 		Consumer: redeliver.Config{Workers: 16, HandlerTimeout: 30 * time.Second},
 	})
 	if err != nil {
-		log.Fatal(err) // says what infrastructure has to provide
+		return err
 	}
-	if err := consumer.Run(ctx); err != nil {
-		log.Fatal(err)
+	return consumer.Run(ctx)
+}
+
+func handleOrder(ctx context.Context, o order, _ *redeliver.Message) redeliver.Outcome {
+	if o.Version > 2 {
+		return redeliver.Park(fmt.Errorf("version %d is not known", o.Version))
 	}
+	return redeliver.FromError(ship(ctx, o)) // nil: acknowledged; an error: retried
 }
 
 func ship(context.Context, order) error { return nil }

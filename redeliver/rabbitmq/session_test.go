@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -244,7 +245,7 @@ func TestDrainDeadline(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `id "stuck"`) {
 		t.Errorf("error: %v", err)
 	}
-	if context.Cause(call.ctx) != redeliver.ErrDraining {
+	if !errors.Is(context.Cause(call.ctx), redeliver.ErrDraining) {
 		t.Errorf("the handler's context: %v", context.Cause(call.ctx))
 	}
 	w.drained("orders", "stuck")

@@ -19,8 +19,9 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/redeliver/rabbitmq"
 )
 
-// waitTimeout bounds every wait for an event; only a failing test needs it.
-const waitTimeout = 60 * time.Second
+// waitTimeout bounds every wait for an event. Only a failing test needs it, and
+// the one that waits for a broker which looks once a minute.
+const waitTimeout = 150 * time.Second
 
 // world is a topic on a broker, in a vhost of its own, and a user with the
 // permissions that its manifest needs.

@@ -200,8 +200,10 @@ func (s *session) whyCancelled() error {
 	case replyCode(err) == amqp091.NotFound:
 		return &consumer.LostError{Reason: consumer.LostQueueDeleted, Err: brokerSaid(err)}
 	case err == nil && s.timesOut:
-		return &consumer.LostError{Reason: consumer.LostConsumerTimeout,
-			Err: errors.New("the consumer was cancelled and its queue is still there: a message was held longer than the consumer timeout")}
+		return &consumer.LostError{
+			Reason: consumer.LostConsumerTimeout,
+			Err:    errors.New("the consumer was cancelled and its queue is still there: a message was held longer than the consumer timeout"),
+		}
 	default:
 		return &consumer.LostError{Reason: consumer.LostCancelled, Err: brokerSaid(err)}
 	}
@@ -266,11 +268,12 @@ func (s *session) linger(ctx context.Context) {
 	if wait <= 0 {
 		return
 	}
+	lost := s.conn.NotifyClose(make(chan *amqp091.Error, 1))
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-s.conn.NotifyClose(make(chan *amqp091.Error, 1)):
+	case <-lost: //nolint:errcheck // why does not matter any more
 	case <-ctx.Done():
 	}
 }

@@ -1,0 +1,173 @@
+package rabbitmq
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// TestDeliveryCount: the broker's count is an integer; a client that reads it
+// as text, or in one width only, sees none.
+func TestDeliveryCount(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		header any
+		want   int64
+	}{
+		{int64(3), 3},
+		{int32(3), 3},
+		{int16(3), 3},
+		{int8(3), 3},
+		{byte(3), 3},
+		{uint16(3), 3},
+		{uint32(3), 3},
+		{int64(-3), -3},
+		{"3", 0},
+		{3.0, 0},
+		{nil, 0},
+		{true, 0},
+		{amqp091.Table{}, 0},
+		{[]any{int64(3)}, 0},
+		{time.Unix(3, 0), 0},
+	} {
+		if got := deliveryCount(amqp091.Table{"x-delivery-count": tt.header}); got != tt.want {
+			t.Errorf("%T %v reads as %d, want %d", tt.header, tt.header, got, tt.want)
+		}
+	}
+	if got := deliveryCount(nil); got != 0 {
+		t.Errorf("no headers read as %d", got)
+	}
+}
+
+func TestFillDelivery(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	from := amqp091.Delivery{
+		Headers:     amqp091.Table{"plain": int64(1), "x-delivery-count": int64(2), "table": amqp091.Table{"deep": []any{amqp091.Table{"er": "x"}}}},
+		ContentType: "ct", ContentEncoding: "ce", Priority: 4, CorrelationId: "c", ReplyTo: "r", Expiration: "1", MessageId: "m",
+		Timestamp: now, Type: "t", UserId: "u", AppId: "a", DeliveryTag: 7, Redelivered: true, Exchange: "x", RoutingKey: "k", Body: []byte("b"),
+	}
+	var got consumer.Delivery
+	fillDelivery(&got, &from, now)
+	want := consumer.Delivery{
+		Count: 2, Tag: 7, Received: now,
+		Message: redeliver.Message{
+			Body: []byte("b"), Exchange: "x", RoutingKey: "k", ID: "m", Type: "t", ContentType: "ct", ContentEncoding: "ce", CorrelationID: "c",
+			ReplyTo: "r", AppID: "a", UserID: "u", Expiration: "1", Timestamp: now, Priority: 4, Redelivered: true,
+			Headers: map[string]any{"plain": int64(1), "x-delivery-count": int64(2), "table": map[string]any{"deep": []any{map[string]any{"er": "x"}}}},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+	from.Headers = nil
+	fillDelivery(&got, &from, now)
+	if got.Message.Headers != nil || got.Count != 0 {
+		t.Errorf("without headers: %+v", got)
+	}
+}
+
+func TestCopyOf(t *testing.T) {
+	t.Parallel()
+	m := &redeliver.Message{
+		Body: []byte("b"), Exchange: "x", RoutingKey: "k", ID: "m", Type: "t", ContentType: "ct", ContentEncoding: "ce", CorrelationID: "c",
+		ReplyTo: "r", AppID: "a", UserID: "u", Expiration: "1", Timestamp: time.Unix(5, 0), Priority: 4,
+		Headers: map[string]any{
+			"kept": map[string]any{"deep": []any{map[string]any{"er": "x"}}}, "replaced": "old", "cc": "kept: headers are case-sensitive",
+			"x-delivery-count": int64(1), "x-acquired-count": int64(1), "x-death": []any{}, "x-first-death-queue": "q", "x-last-death-reason": "r",
+			"CC": []any{"a"}, "BCC": []any{"b"},
+		},
+	}
+	got := copyOf(m, map[string]any{"replaced": "new", "added": int64(1)})
+	want := amqp091.Publishing{
+		Headers: amqp091.Table{
+			"kept": amqp091.Table{"deep": []any{amqp091.Table{"er": "x"}}}, "cc": "kept: headers are case-sensitive",
+			"replaced": "new", "added": int64(1), "x-original-expiration": "1", "x-original-user-id": "u",
+		},
+		ContentType: "ct", ContentEncoding: "ce", DeliveryMode: amqp091.Persistent, Priority: 4, CorrelationId: "c", ReplyTo: "r", MessageId: "m",
+		Timestamp: time.Unix(5, 0), Type: "t", AppId: "a", Body: []byte("b"),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
+	}
+	if err := got.Headers.Validate(); err != nil {
+		t.Error(err)
+	}
+	if len(m.Headers) != 10 {
+		t.Error("the message's own headers were changed")
+	}
+}
+
+func TestLostError(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reply *amqp091.Error
+		want  consumer.LostReason
+	}{
+		"closed without a word": {nil, consumer.LostConnection},
+		"network":               {&amqp091.Error{Code: amqp091.FrameError, Reason: "EOF"}, consumer.LostConnection},
+		"operator":              {&amqp091.Error{Code: amqp091.ConnectionForced, Reason: "CONNECTION_FORCED - Closed via management plugin", Server: true}, consumer.LostConnection},
+		"timeout": {&amqp091.Error{
+			Code: amqp091.PreconditionFailed, Server: true, Recover: true,
+			Reason: "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. Timeout value used: 4000 ms.",
+		}, consumer.LostConsumerTimeout},
+		"unknown tag": {&amqp091.Error{Code: amqp091.PreconditionFailed, Server: true, Recover: true, Reason: "PRECONDITION_FAILED - unknown delivery tag 7"}, consumer.LostChannel},
+	} {
+		var lost *consumer.LostError
+		if err := lostError(tt.reply); !errors.As(err, &lost) || lost.Reason != tt.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCancelsOnTimeout(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"3.10.8": false, "3.13.7": false, "4.0.5": false, "4.2.6": false, "4.3.0": true, "4.3.6": true, "4.10.0": true, "5.0.0": true, "4.3": true,
+		"4.3.0-rc.1": true, "": false, "x": false,
+	} {
+		if got := cancelsOnTimeout(version); got != want {
+			t.Errorf("%q: %v", version, got)
+		}
+	}
+}
+
+func TestNewBroker(t *testing.T) {
+	t.Parallel()
+	base := Config{Topic: "orders", VHost: "shop", Queue: "orders"}
+	for raw, wantErr := range map[string]bool{
+		"amqp://u:p@h": false, "amqp://u:p@h/": false, "amqp://u:p@h/shop": false, "amqps://u:p@h:1/shop?heartbeat=5": false,
+		"amqp://u:p@h/other": true, "amqp://u:p@h/%2f": true, "": true, "h:5672": true, "amqp://u:p%zz@h": true, "amqp://u:p ss@h": true,
+	} {
+		cfg := base
+		cfg.URL = raw
+		if _, err := NewBroker(cfg); (err != nil) != wantErr {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
+	root := base
+	root.VHost, root.URL = "/", "amqp://u:p@h/%2F"
+	if _, err := NewBroker(root); err != nil {
+		t.Error(err)
+	}
+	several := base
+	several.URL, several.Addresses = "amqp://u:p@h:1/shop", []string{"i:2", "j"}
+	b, err := NewBroker(several)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(b.urls); got != "[amqp://u:p@h:1/shop amqp://u:p@i:2/shop amqp://u:p@j/shop]" {
+		t.Error(got)
+	}
+	several.Addresses = []string{"amqp://u:secret@i"}
+	if _, err := NewBroker(several); err == nil {
+		t.Error("a URL passed as an address")
+	}
+}
