@@ -24,7 +24,6 @@ func TestTakenPortsAreTold(t *testing.T) {
 		"epmd":         func(p ports) int { return p.epmd },
 		"distribution": func(p ports) int { return p.distribution },
 		"AMQP":         func(p ports) int { return p.amqp },
-		"management":   func(p ports) int { return p.management },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := newWorkDir(t.Context())
