@@ -29,8 +29,9 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Getenv("AMQP_URL"), *manifest, *workers); err != nil {
+	err := run(ctx, os.Getenv("AMQP_URL"), *manifest, *workers)
+	stop()
+	if err != nil {
 		slog.Error("the consumer ended", "error", err)
 		os.Exit(1)
 	}

@@ -29,7 +29,7 @@ const (
 //     what they would hold is given back.
 //  5. What is left is named, and the connections are closed.
 func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}) error {
-	begun := time.Now()
+	begun, handedBack := time.Now(), c.counters.handedBack.Load()
 	timeout := c.cfg.DrainTimeout
 	deadline := begun.Add(timeout)
 	reserve := min(timeout/closeReserve, closeReserveMax)
@@ -97,7 +97,7 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 		c.log.Error("shut down with messages left behind", "stranded", len(stranded), "error", err)
 		return err
 	}
-	c.log.Info("shut down", "took", time.Since(begun))
+	c.log.Info("shut down", "took", time.Since(begun), "handed_back", c.counters.handedBack.Load()-handedBack)
 	return nil
 }
 

@@ -20,8 +20,8 @@ var built struct {
 	err  error
 }
 
-func buildProvider(t *testing.T) string {
-	t.Helper()
+// buildProvider returns the directory that holds the binary.
+func buildProvider() (string, error) {
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "redeliver-provider-"); built.err != nil {
 			return
@@ -31,10 +31,7 @@ func buildProvider(t *testing.T) string {
 			built.err = fmt.Errorf("building the provider: %w\n%s", err, out)
 		}
 	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return built.dir
+	return built.dir, built.err
 }
 
 func removeBuilt() {
@@ -62,8 +59,12 @@ func (b *bundle) commandLine(config string) *commandLine {
 	if c.bin == "" {
 		b.t.Skip("neither terraform nor tofu is on PATH")
 	}
+	provider, err := buildProvider()
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	rc := filepath.Join(c.dir, "cli.tfrc")
-	c.write("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides { \"redeliver/redeliver\" = %q }\n  direct {}\n}\n", buildProvider(b.t)))
+	c.write("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides { \"redeliver/redeliver\" = %q }\n  direct {}\n}\n", provider))
 	for _, variable := range os.Environ() {
 		// What the test's provider is configured with is in the test.
 		if !strings.HasPrefix(variable, "REDELIVER_") && !strings.HasPrefix(variable, "TF_") {

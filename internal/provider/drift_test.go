@@ -307,21 +307,6 @@ resource "redeliver_rabbitmq_dead_letter_queue" "orders" {
 	expect(t, c.plan(), "No changes")
 }
 
-func TestExtraArgumentsThatCannotBe(t *testing.T) {
-	b := setup(t)
-	c := b.commandLine("")
-	for extra, says := range map[string]string{
-		`{ "x-delivery-limit" = 5 }`:          `extra_arguments "x-delivery-limit": queue "orders-dlq" has it from the contract, as 1000000`,
-		`{ "x-expires" = 60000 }`:             "RabbitMQ would delete the queue with its messages",
-		`{ a = null }`:                        `argument "a" is null or holds one`,
-		`"text"`:                              `It must be an object such as { "x-max-length" = 10000 }, not "text"`,
-		`{ a = 123456789012345678901234567 }`: "is out of range",
-	} {
-		c.configure(b.provider + fmt.Sprintf("resource \"redeliver_rabbitmq_dead_letter_queue\" \"orders\" {\n  topic = \"orders\"\n  extra_arguments = %s\n}\n", extra))
-		expect(t, c.planFails(), says)
-	}
-}
-
 func TestDriftOfAnExchange(t *testing.T) {
 	b := setup(t)
 	c := b.commandLine(b.provider + `

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -112,15 +114,17 @@ func fullyKnown(value attr.Value) bool {
 		return false
 	}
 	switch v := value.(type) {
+	case types.Dynamic:
+		return v.IsNull() || fullyKnown(v.UnderlyingValue())
 	case types.Object:
-		for _, field := range v.Attributes() {
-			if !fullyKnown(field) {
-				return false
-			}
-		}
+		return allKnown(slices.Collect(maps.Values(v.Attributes())))
+	case types.Map:
+		return allKnown(slices.Collect(maps.Values(v.Elements())))
 	case types.List:
 		return allKnown(v.Elements())
 	case types.Set:
+		return allKnown(v.Elements())
+	case types.Tuple:
 		return allKnown(v.Elements())
 	}
 	return true

@@ -68,6 +68,9 @@ func TestDynamicArgumentsThatAreAbsentOrUnknown(t *testing.T) {
 		"unknown field":   {object(map[string]attr.Value{"a": types.StringUnknown()}), false},
 		"unknown in list": {object(map[string]attr.Value{"a": types.ListValueMust(types.StringType, []attr.Value{types.StringUnknown()})}), false},
 	} {
+		if fullyKnown(test.value) != test.known {
+			t.Errorf("%s: fully known is %v", name, !test.known)
+		}
 		args, known, err := dynamicArguments(test.value)
 		if err != nil || known != test.known || len(args) > 0 {
 			t.Errorf("%s: %v, known %v, %v", name, args, known, err)

@@ -48,8 +48,11 @@ func TestBuildNames(t *testing.T) {
 	}{
 		"redeliver": {"orders", "redeliver", delays, `{"dead_letter_queue":"orders-dlq","hold_queues":["orders-hold-500ms","orders-hold-30s","orders-hold-90s","orders-hold-300s"],` +
 			`"parked_queue":"orders-parked","retry_exchange":"orders-retry","work_queue":"orders"}`},
-		"shove": {"orders", "shove", map[string]attr.Value{"delays": texts("5s", "2m"), "consumer_group": types.StringValue("eu")},
-			`{"dead_letter_queue":"orders-eu-dlq","hold_queues":["orders-eu-hold-5s","orders-eu-hold-120s"],"parked_queue":null,"retry_exchange":null,"work_queue":"orders"}`},
+		"shove": {
+			"orders", "shove",
+			map[string]attr.Value{"delays": texts("5s", "2m"), "consumer_group": types.StringValue("eu")},
+			`{"dead_letter_queue":"orders-eu-dlq","hold_queues":["orders-eu-hold-5s","orders-eu-hold-120s"],"parked_queue":null,"retry_exchange":null,"work_queue":"orders"}`,
+		},
 		"acemq": {"orders", "acemq", delays, `{"dead_letter_queue":"orders.dlq","hold_queues":["orders.retry.500ms","orders.retry.30s","orders.retry.90s","orders.retry.5m"],` +
 			`"parked_queue":"orders.parked","retry_exchange":null,"work_queue":"orders"}`},
 		"rabbitkit": {"orders", "rabbitkit", sharded, `{"dead_letter_queue":"orders.dlq","hold_queues":["orders.retry.1","orders.retry.1.s1","orders.retry.1.s2","orders.retry.2","orders.retry.2.s1","orders.retry.2.s2"],` +

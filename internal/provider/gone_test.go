@@ -76,7 +76,7 @@ func TestNotFoundOfSomebodyElseEmptiesNoState(t *testing.T) {
 		}, resources, "did not come from where RabbitMQ keeps its objects"},
 		"a broker that does not have the vhost":  {brokersWords("Not Found"), resources, "nothing is concluded about what is in it"},
 		"a broker that names the vhost":          {brokersWords("vhost_not_found"), resources, "nothing is concluded about what is in it"},
-		"a proxy that answers with another site": {func(w http.ResponseWriter, r *http.Request) bool { _, _ = w.Write([]byte(`{"ok":true}`)); return true }, 1, ""},
+		"a proxy that answers with another site": {func(w http.ResponseWriter, _ *http.Request) bool { _, _ = w.Write([]byte(`{"ok":true}`)); return true }, 1, ""},
 		"a proxy that hides errors": {func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/api/overview" {
 				return false

@@ -251,7 +251,7 @@ func (c *creation) existsError(want topology.Queue, live rabbitmqadmin.LiveQueue
 		compared = "Its arguments differ from the configuration:\n" + describe(differences)
 	}
 	return fmt.Errorf("queue %q in vhost %q exists already, so it was not created and nothing was changed.\n%s\n%s\n"+
-		"To manage it from here on, import it:\n%s\nor set adopt_existing = true.", want.Name, c.vhost, compared, cause, c.importBlock())
+		"To manage it from here on, import it:\n%s\nor set adopt_existing = true", want.Name, c.vhost, compared, cause, c.importBlock())
 }
 
 func (req createRequest) importBlock() string {

@@ -53,11 +53,12 @@ func replaceChanged(resp *resource.ModifyPlanResponse, values map[string][2]attr
 }
 
 // replaceUnknown asks for a replacement of an existing queue where its arguments depend on something that is not known
-// yet. They may turn out to be the same, but an apply can do no more than its plan said.
+// yet. They may turn out to be the same, but an apply can do no more than its plan said. The command line marks no
+// dynamic attribute as the reason, so that the arguments are named too.
 func replaceUnknown(resp *resource.ModifyPlanResponse, values map[string]attr.Value) {
 	for name, value := range values {
 		if !fullyKnown(value) {
-			resp.RequiresReplace = append(resp.RequiresReplace, path.Root(name))
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root(name), path.Root("arguments"))
 		}
 	}
 }

@@ -338,6 +338,27 @@ resource "redeliver_rabbitmq_topic" "orders" {
 	expect(t, c.plan(), "No changes")
 }
 
+func TestArgumentThatIsNotKnownYetReplacesTheQueue(t *testing.T) {
+	b := setup(t)
+	config := func(length int) string {
+		return b.provider + fmt.Sprintf(`
+resource "terraform_data" "length" {
+  triggers_replace = %[1]d
+  input            = %[1]d
+}
+`, length) + losing(shovePair(`extra_arguments = { "x-max-length" = terraform_data.length.output }`))
+	}
+	c := b.commandLine(config(100))
+	c.apply()
+	c.configure(config(200))
+	// An apply does what its plan said, so that the plan has to say the most that may be needed.
+	expect(t, c.apply(), "redeliver_rabbitmq_topic.orders must be replaced", "} -> (known after apply) # forces replacement", "x-max-length = 100 -> (known after apply)", "2 added, 0 changed, 2 destroyed")
+	if got := b.argumentsOf("orders")["x-max-length"]; got != 200.0 {
+		t.Errorf("x-max-length is %v", got)
+	}
+	expect(t, c.plan(), "No changes")
+}
+
 func TestSecretsAreNowhere(t *testing.T) {
 	b := setup(t)
 	cert, key := newAuthority(t).pair("client")

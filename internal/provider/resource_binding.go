@@ -188,7 +188,7 @@ func (r *bindingResource) create(ctx context.Context, plan *bindingResourceModel
 	}
 	if found && !plan.AdoptExisting.ValueBool() {
 		return fmt.Errorf("the binding from exchange %q to %s %q with key %q in vhost %q exists already, so it was not created and nothing was changed; "+
-			"it may belong to a topic's bindings, or to another resource.\nTo manage it from here on, import it:\n%s\nor set adopt_existing = true.",
+			"it may belong to a topic's bindings, or to another resource.\nTo manage it from here on, import it:\n%s\nor set adopt_existing = true",
 			b.Source, b.DestinationType, b.Destination, b.RoutingKey, plan.VHost.ValueString(),
 			createRequest{resourceType: bindingTypeName, importID: plan.ID.ValueString()}.importBlock())
 	}

@@ -209,7 +209,7 @@ func (r *exchangeResource) create(ctx context.Context, plan *exchangeModel) erro
 	case !plan.AdoptExisting.ValueBool():
 		return fmt.Errorf("exchange %q in vhost %q exists already as %s, so it was not created and nothing was changed.\n"+
 			"It may have been made by hand, by an application, or by another resource of this name; create_before_destroy, which a resource also inherits, "+
-			"creates the new exchange while the old one is still there.\nTo manage it from here on, import it:\n%s\nor set adopt_existing = true.",
+			"creates the new exchange while the old one is still there.\nTo manage it from here on, import it:\n%s\nor set adopt_existing = true",
 			name, vhost, describeExchange(live), createRequest{resourceType: exchangeTypeName, importID: plan.importID()}.importBlock())
 	case describeExchange(live) != describeExchange(want):
 		return fmt.Errorf("exchange %q in vhost %q exists and cannot be adopted: it is %s and the configuration says %s; RabbitMQ cannot change an exchange",

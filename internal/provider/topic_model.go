@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -73,14 +74,17 @@ func (m *topicModel) unknown(ctx context.Context) {
 	m.Manifest = types.StringUnknown()
 }
 
-// retryUnknown keeps the configured parts of retry and sets the others to unknown.
+// retryNotComputed are the parts of retry that are what the configuration says, which may be nothing.
+var retryNotComputed = []string{"last_delay_repeats", "give_up_after"}
+
+// retryUnknown keeps the configured parts of retry and sets those that are computed to unknown.
 func (m *topicModel) retryUnknown(ctx context.Context) types.Object {
 	if m.Retry.IsNull() || m.Retry.IsUnknown() {
 		return types.ObjectUnknown(retryAttrTypes)
 	}
 	fields := map[string]attr.Value{}
 	for name, value := range m.Retry.Attributes() {
-		if value.IsNull() {
+		if value.IsNull() && !slices.Contains(retryNotComputed, name) {
 			value = unknownOf(ctx, retryAttrTypes[name])
 		}
 		fields[name] = value

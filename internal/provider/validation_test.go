@@ -43,8 +43,10 @@ func TestRefusals(t *testing.T) {
 		"a binding to the default":      {topic(good + "bindings = [{ exchange = \"\", routing_key = \"a\" }]\n" + `retry = { delays = ["5s"] }`), "default exchange"},
 		"a group without convention":    {topic(good + "consumer_group = \"eu\"\n" + `retry = { delays = ["5s"] }`), "has no consumer groups, only shove has"},
 		"a convention that is none":     {topic(good + `convention = "kafka"`), `value must be one of: ["redeliver" "shove" "acemq" "rabbitkit" "queuey"]`},
-		"rabbitkit's one per attempt": {topic(`name = "orders"` + "\nconvention = \"rabbitkit\"\ndead_letter_queue = \"orders.dlq\"\n" + `hold_queues = [{ delay = "5s", name = "orders.retry.1" }]`),
-			"one hold queue per attempt: 10 retries need 10 delays and there are 1; add delays, lower retry.max_retries, or set retry.last_delay_repeats = true"},
+		"rabbitkit's one per attempt": {
+			topic(`name = "orders"` + "\nconvention = \"rabbitkit\"\ndead_letter_queue = \"orders.dlq\"\n" + `hold_queues = [{ delay = "5s", name = "orders.retry.1" }]`),
+			"one hold queue per attempt: 10 retries need 10 delays and there are 1; add delays, lower retry.max_retries, or set retry.last_delay_repeats = true",
+		},
 		"queuey's ladder": {`
 resource "redeliver_rabbitmq_hold_ladder" "orders" {
   topic      = "orders"
@@ -83,7 +85,18 @@ resource "redeliver_rabbitmq_exchange" "orders" {
   name = "amq.orders"
   type = "topic"
 }`, "are reserved"},
-		"a warning that is none": {topic(good + "acknowledge_warnings = [\"all\"]\n" + `retry = { delays = ["5s"] }`), "foreign_dead_end"},
+		"an extra argument of the contract's": {
+			topic(good + "extra_arguments = { \"x-delivery-limit\" = 5 }\n" + `retry = { delays = ["5s"] }`),
+			`extra_arguments "x-delivery-limit": queue "orders" has it from the contract, as 50; change what it is computed from, or leave it out`,
+		},
+		"an extra argument that expires": {
+			topic(good + "extra_arguments = { \"x-expires\" = 60000 }\n" + `retry = { delays = ["5s"] }`),
+			"RabbitMQ would delete the queue with its messages",
+		},
+		"an extra argument of null":   {topic(good + "extra_arguments = { a = null }\n" + `retry = { delays = ["5s"] }`), `argument "a" is null or holds one`},
+		"extra arguments of text":     {topic(good + "extra_arguments = \"text\"\n" + `retry = { delays = ["5s"] }`), `It must be an object such as { "x-max-length" = 10000 }, not "text"`},
+		"an extra argument too large": {topic(good + "extra_arguments = { a = 123456789012345678901234567 }\n" + `retry = { delays = ["5s"] }`), "is out of range"},
+		"a warning that is none":      {topic(good + "acknowledge_warnings = [\"all\"]\n" + `retry = { delays = ["5s"] }`), "foreign_dead_end"},
 	}
 	open := map[string]string{} // case names by address
 	for name, test := range refusals {

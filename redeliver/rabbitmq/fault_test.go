@@ -7,6 +7,9 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +170,53 @@ func TestBrokerGoneForGood(t *testing.T) {
 	err := l.ended()
 	if err == nil || !strings.Contains(err.Error(), "gave up connecting after 3 attempts") || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Run returned %v", err)
+	}
+}
+
+// TestBlockedPublisher: while an alarm blocks publishers, a consumer starts and
+// acknowledges, and what cannot be parked is kept until it can.
+func TestBlockedPublisher(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Dedicated(t, brokertest.Options{})
+	w := newWorldOn(t, b, parking)
+	w.publish("a", "unreadable", "b")
+	conf := filepath.Join(b.Dir(), "rabbitmq.conf")
+	calm, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restartWith := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(conf, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restartWith(append(slices.Clone(calm), "vm_memory_high_watermark.absolute = 1MB\n"...))
+	l := w.consume(redeliver.Config{}, func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+		if m.ID == "unreadable" {
+			return redeliver.Park(errBoom)
+		}
+		return redeliver.Ack()
+	})
+	l.await(redeliver.EventAcked, 2)
+	failed := l.await(redeliver.EventSetAsideFailed, 1)
+	if text := failed[0].Err.Error(); !strings.Contains(text, "alarm") {
+		t.Errorf("the failure reads %q", text)
+	}
+	if s := l.Stats(); s.SessionsLost != 0 {
+		t.Errorf("%+v", s)
+	}
+	restartWith(calm)
+	l.await(redeliver.EventParked, 1)
+	l.mustStop()
+	w.waitDepth("orders", 0)
+	for _, d := range brokertest.Drain(t, b, w.vhost, "orders-parked") { // an unconfirmed copy may have been taken after all
+		if d.MessageId != "unreadable" {
+			t.Errorf("parked: %q", d.MessageId)
+		}
 	}
 }
 

@@ -110,6 +110,10 @@ func (b *Broker) subscribeError(address string, err error) error {
 				"unless the broker says that another consumer has exclusive use of %q", queue), err)
 	case amqp091.ResourceLocked:
 		return b.bindError(redeliver.ErrPermission, address, "the queue is exclusive to another connection: it is not the one that Terraform created", err)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return b.bindError(redeliver.ErrUnreachable, address, "the broker answers and the queue does not: has it a leader? (rabbitmq-queues quorum_status says)", err)
 	default:
 		return b.bindError(redeliver.ErrUnreachable, address, "", err)
 	}

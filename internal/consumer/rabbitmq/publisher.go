@@ -21,6 +21,8 @@ const (
 	maxChannels = 16
 	// confirmTimeout is how long a confirm may take. A copy that is confirmed later is one of the duplicates that may be.
 	confirmTimeout = 10 * time.Second
+	// checkTimeout bounds the wait for the answer to a probe.
+	checkTimeout = 5 * time.Second
 	// probeExpiration makes a message that was not to reach anybody expire at once where it did.
 	probeExpiration = "0"
 )
@@ -68,7 +70,8 @@ var errUnroutable = errors.New("no queue took it")
 // Check implements consumer.Publisher. To each exchange it publishes an empty
 // message with a routing key that nothing is bound to: the broker refuses it
 // without the permission and returns it with, and nobody receives it. Should
-// something be bound to every key after all, the message has expired.
+// something be bound to every key after all, the message has expired. A broker
+// that blocks publishers does not answer: that is no reason not to consume.
 func (p *Publisher) Check(ctx context.Context, targets []*topology.ManifestTarget) error {
 	checked := make(map[string]bool)
 	for _, target := range targets {
@@ -76,17 +79,27 @@ func (p *Publisher) Check(ctx context.Context, targets []*topology.ManifestTarge
 			continue
 		}
 		checked[target.Exchange] = true
-		ch, address, err := p.channel(ctx)
-		if err != nil {
+		if err := p.check(ctx, target); err != nil {
 			return err
-		}
-		err = ch.publish(ctx, target.Exchange, "redeliver-probe-"+rand.Text(), amqp091.Publishing{Expiration: probeExpiration})
-		p.release(ch, err)
-		if err != nil && !errors.Is(err, errUnroutable) {
-			return p.broker.publishCheckError(address, target.Exchange, target.Name, err)
 		}
 	}
 	return nil
+}
+
+func (p *Publisher) check(ctx context.Context, target *topology.ManifestTarget) error {
+	ch, address, err := p.channel(ctx)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err = ch.publish(limited, target.Exchange, "redeliver-probe-"+rand.Text(), amqp091.Publishing{Expiration: probeExpiration})
+	p.release(ch, err)
+	blocked := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	if err == nil || errors.Is(err, errUnroutable) || blocked {
+		return nil
+	}
+	return p.broker.publishCheckError(address, target.Exchange, target.Name, err)
 }
 
 // Publish implements consumer.Publisher.

@@ -20,6 +20,9 @@ var (
 )
 
 const (
+	// subscribeTimeout bounds a subscription. A queue that has no leader lets a consumer wait for ever, with a connection
+	// that is in good health.
+	subscribeTimeout = 30 * time.Second
 	// probeTimeout bounds the looks at a queue whose consumer was cancelled, of which there are probeTries.
 	probeTimeout = 3 * time.Second
 	probeTries   = 5
@@ -59,16 +62,15 @@ func (b *Broker) Subscribe(ctx context.Context, prefetch int) (consumer.Session,
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
 	s, err := b.subscribe(conn, prefetch)
-	if !stop() && err == nil {
+	if !stop() {
 		err = ctx.Err()
 	}
 	if err != nil {
 		closeNow(conn)
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
 		return nil, b.subscribeError(address, err)
 	}
 	return s, nil
