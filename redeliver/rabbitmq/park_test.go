@@ -113,7 +113,7 @@ func TestParkedCopy(t *testing.T) {
 		return key == "x-delivery-count" || key == "x-acquired-count" || key == "CC" || key == "BCC" || strings.Contains(key, "death")
 	})
 	want["x-redeliver-error"] = "unreadable: boom"
-	want["x-original-expiration"], want["x-original-user-id"] = "600000", w.broker.Username()
+	want["x-redeliver-expiration"], want["x-redeliver-user-id"] = "600000", w.broker.Username()
 	if fmt.Sprint(got.Headers) != fmt.Sprint(want) {
 		t.Errorf("headers\n got %v\nwant %v", got.Headers, want)
 	}

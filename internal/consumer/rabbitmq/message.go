@@ -8,29 +8,8 @@ import (
 	"github.com/rabbitmq/amqp091-go"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
-)
-
-// Headers that RabbitMQ itself gives a meaning. They belong to one delivery of
-// one message, so a copy must not carry them.
-const (
-	// headerDeliveryCount is how often a quorum queue has delivered the message before; absent is 0.
-	headerDeliveryCount = "x-delivery-count"
-	// headerAcquiredCount is the same with returns that do not count, since 4.3.
-	headerAcquiredCount = "x-acquired-count"
-	headerDeath         = "x-death"
-	prefixFirstDeath    = "x-first-death-"
-	prefixLastDeath     = "x-last-death-" // since 4.0
-	// headerCC and headerBCC name further routing keys: kept, they would multiply the copy.
-	headerCC, headerBCC = "CC", "BCC"
-)
-
-// Headers that keep two properties which a copy cannot have as properties:
-// with an expiration it would leave its queue early, and a user id other than
-// the publisher's own is refused by the broker.
-const (
-	headerOriginalExpiration = "x-original-expiration"
-	headerOriginalUserID     = "x-original-user-id"
 )
 
 // fillDelivery translates a delivery. Body and headers are not copied.
@@ -61,7 +40,7 @@ func fillDelivery(d *consumer.Delivery, from *amqp091.Delivery, now time.Time) {
 // deliveryCount reads the broker's count. It is an integer of whatever width
 // the broker, or a publisher that forged it, chose; anything else is 0.
 func deliveryCount(headers amqp091.Table) int64 {
-	switch n := headers[headerDeliveryCount].(type) {
+	switch n := headers[topology.HeaderDeliveryCount].(type) {
 	case int64:
 		return n
 	case int32:
@@ -155,10 +134,10 @@ func copyOf(m *redeliver.Message, set map[string]any) amqp091.Publishing {
 		}
 	}
 	if m.Expiration != "" {
-		headers[headerOriginalExpiration] = m.Expiration
+		headers[topology.HeaderOriginalExpiration] = m.Expiration
 	}
 	if m.UserID != "" {
-		headers[headerOriginalUserID] = m.UserID
+		headers[topology.HeaderOriginalUserID] = m.UserID
 	}
 	maps.Copy(headers, set)
 	return amqp091.Publishing{
@@ -179,9 +158,9 @@ func copyOf(m *redeliver.Message, set map[string]any) amqp091.Publishing {
 
 func belongsToDelivery(header string) bool {
 	switch header {
-	case headerDeliveryCount, headerAcquiredCount, headerDeath, headerCC, headerBCC:
+	case topology.HeaderDeliveryCount, topology.HeaderAcquiredCount, topology.HeaderDeath, topology.HeaderCC, topology.HeaderBCC:
 		return true
 	default:
-		return strings.HasPrefix(header, prefixFirstDeath) || strings.HasPrefix(header, prefixLastDeath)
+		return strings.HasPrefix(header, topology.PrefixFirstDeath) || strings.HasPrefix(header, topology.PrefixLastDeath)
 	}
 }

@@ -89,7 +89,7 @@ func TestCopyOf(t *testing.T) {
 	want := amqp091.Publishing{
 		Headers: amqp091.Table{
 			"kept": amqp091.Table{"deep": []any{amqp091.Table{"er": "x"}}}, "cc": "kept: headers are case-sensitive",
-			"replaced": "new", "added": int64(1), "x-original-expiration": "1", "x-original-user-id": "u",
+			"replaced": "new", "added": int64(1), "x-redeliver-expiration": "1", "x-redeliver-user-id": "u",
 		},
 		ContentType: "ct", ContentEncoding: "ce", DeliveryMode: amqp091.Persistent, Priority: 4, CorrelationId: "c", ReplyTo: "r", MessageId: "m",
 		Timestamp: time.Unix(5, 0), Type: "t", AppId: "a", Body: []byte("b"),

@@ -1,0 +1,27 @@
+package topology
+
+// Headers that RabbitMQ itself gives a meaning. They belong to one delivery of
+// one message, so a copy must not carry them.
+const (
+	// HeaderDeliveryCount is how often a quorum queue has delivered the message before; absent is 0. A publisher can
+	// forge it.
+	HeaderDeliveryCount = "x-delivery-count"
+	// HeaderAcquiredCount is the same with returns that do not count, since RabbitMQ 4.3.
+	HeaderAcquiredCount = "x-acquired-count"
+	// HeaderDeath is the message's dead-letter history, newest first.
+	HeaderDeath = "x-death"
+	// PrefixFirstDeath and PrefixLastDeath start the headers that repeat parts of it; the last ones since RabbitMQ 4.0.
+	PrefixFirstDeath = "x-first-death-"
+	PrefixLastDeath  = "x-last-death-"
+	// HeaderCC and HeaderBCC name further routing keys: kept, they would multiply the copy.
+	HeaderCC  = "CC"
+	HeaderBCC = "BCC"
+)
+
+// Headers that keep, under every convention, two properties which a copy
+// cannot have as properties: with an expiration it would leave its queue early,
+// and a user id other than the publisher's own is refused by the broker.
+const (
+	HeaderOriginalExpiration = "x-redeliver-expiration"
+	HeaderOriginalUserID     = "x-redeliver-user-id"
+)
