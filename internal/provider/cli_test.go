@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 )
 
 // built is the provider's binary, made once for all tests that run the command line itself: plugin-testing shows no
@@ -96,6 +99,25 @@ func (c *commandLine) try(args ...string) (string, error) {
 	cmd.Dir, cmd.Env = c.dir, c.env
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// interrupt runs a command, presses Ctrl-C as soon as a condition holds, and returns what the command printed.
+func (c *commandLine) interrupt(when func() bool, args ...string) string {
+	c.b.t.Helper()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(c.b.t.Context(), c.bin, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, &out, &out
+	if err := cmd.Start(); err != nil {
+		c.b.t.Fatal(err)
+	}
+	brokertest.WaitFor(c.b.t, func() (bool, string) { return when(), "not yet" })
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		c.b.t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		c.b.t.Errorf("%s succeeded although it was interrupted", strings.Join(args, " "))
+	}
+	return out.String()
 }
 
 func (c *commandLine) must(args ...string) string {

@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -170,16 +171,10 @@ resource "redeliver_rabbitmq_topic" "orders" {
 func TestCreateThatFailsKeepsWhatHoldsMessages(t *testing.T) {
 	b := setup(t)
 	p := newProxy(t, b.broker, "")
-	config := func(more string) string {
-		return b.blockAt(p.URL, b.broker.Username(), b.broker.Password(), "max_retries = 0") + `
-resource "redeliver_rabbitmq_hold_ladder" "orders" {
-  topic      = "orders"
-  convention = "shove"
-  delays     = ["5m", "10m", "15m"]
-  ` + more + `
-}
-`
-	}
+	b.request("PUT", "queues/%s/orders-hold-300s", map[string]any{"durable": true, "arguments": map[string]any{
+		"x-message-ttl": 300000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders",
+	}})
+	b.publish("orders-hold-300s", 1)
 	// A message arrives between the second queue and the third, which cannot be made.
 	p.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/orders-hold-900s") {
@@ -191,21 +186,56 @@ resource "redeliver_rabbitmq_hold_ladder" "orders" {
 		_, _ = w.Write([]byte(`{"error":"not_authorised","reason":"Access refused."}`))
 		return true
 	})
-	c := b.commandLine(config(""))
+	c := b.commandLine(b.blockAt(p.URL, b.broker.Username(), b.broker.Password(), "max_retries = 0") + `
+resource "redeliver_rabbitmq_hold_ladder" "orders" {
+  topic          = "orders"
+  convention     = "shove"
+  delays         = ["5m", "10m", "15m"]
+  adopt_existing = true
+}
+`)
 	out := c.applyFails()
 	expect(t, out, "Could not create the hold ladder", "lacks a permission", "what this apply had made was not removed again", `queue "orders-hold-600s" holds 1 message`)
-	b.mustHave("queue orders-hold-600s")
+	b.mustHave("queue orders-hold-300s", "queue orders-hold-600s")
 	if r, ok := c.state()["redeliver_rabbitmq_hold_ladder.orders"]; !ok || !r.Tainted {
 		t.Errorf("the ladder is not in state, or not tainted: %v", c.state())
 	}
 	p.answerNoMore()
 	// It is replaced as soon as nothing is lost, and not before.
 	expect(t, c.applyFails(), "is tainted, so must be replaced", "Could not delete the hold ladder", `"orders-hold-600s" holds 1 message`)
-	b.mustHave("queue orders-hold-600s")
+	b.mustHave("queue orders-hold-300s", "queue orders-hold-600s")
 	brokertest.Drain(t, b.broker, b.vhost, "orders-hold-600s")
 	expect(t, c.apply(), "1 added, 0 changed, 1 destroyed")
 	b.mustHave("queue orders-hold-300s", "queue orders-hold-600s", "queue orders-hold-900s")
+	// The queue that was adopted was never touched.
+	if n := brokertest.Depth(t, b.broker, b.vhost, "orders-hold-300s"); n != 1 {
+		t.Errorf("the adopted queue holds %d messages, want 1", n)
+	}
 	expect(t, c.plan(), "No changes")
+}
+
+func TestCreateWhoseAnswerIsLostLeavesNothing(t *testing.T) {
+	b := setup(t)
+	p := newProxy(t, b.broker, "", func(s *httptest.Server) { s.Config.ErrorLog = quietLog() })
+	p.answer(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/orders-hold-30s") {
+			b.request("PUT", "queues/%s/orders-hold-30s", map[string]any{"durable": true}) // made, and nobody hears of it
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	c := b.commandLine(b.blockAt(p.URL, b.broker.Username(), b.broker.Password(), "max_retries = 0") + `
+resource "redeliver_rabbitmq_hold_ladder" "orders" {
+  topic      = "orders"
+  convention = "shove"
+  delays     = ["5s", "30s"]
+}
+`)
+	expect(t, c.applyFails(), "Could not create the hold ladder", `Cannot create queue "orders-hold-30s"`, "no endpoint answers", "rabbitmq.endpoints")
+	b.mustHave()
+	if state := c.state(); len(state) > 0 {
+		t.Errorf("the state has %v", state)
+	}
 }
 
 func TestTaintedResourceIsReplacedWithDeleteNonEmptyOfTheSameApply(t *testing.T) {

@@ -3,9 +3,10 @@
 // has is computed by internal/topology, what the broker says and how something
 // is deleted without losing messages is internal/rabbitmqadmin.
 //
-// Where to start: runtime.go holds what one run of the provider shares,
-// objects.go creates, compares and removes the objects of one resource, and
-// each resource_x.go is one resource.
+// Where to start: runtime.go holds what one run of the provider shares, plan.go
+// what the plans of all resources have in common, mirror.go how live objects
+// show in state and what of them differs, objects.go how the objects of one
+// resource are created and removed, and each resource_x.go is one resource.
 //
 // Every resource follows one shape. Computed attributes mirror the broker in
 // Read and are set to what the configuration computes in ModifyPlan, so that

@@ -170,7 +170,7 @@ func TestDeleteNonEmptyNeedsAnApplyBeforeADestroy(t *testing.T) {
 	losingConfig := b.provider + losing(shovePair(""))
 	c.configure(losingConfig)
 	// The state does not know of it yet.
-	expect(t, c.applyFails("-destroy"), `queue "orders" holds 1 message`)
+	expect(t, c.applyFails("-destroy"), `queue "orders" holds 1 message`, "delete_non_empty = true lets it through", "after an apply of its own where it is destroyed")
 	c.apply()
 	expect(t, c.apply("-destroy"), "delete_non_empty is true: they will be lost", "2 destroyed")
 	b.mustHave()
@@ -279,6 +279,21 @@ func TestTierThatIsRemovedAndStuckIsKept(t *testing.T) {
 	expect(t, c.apply(), "delete_non_empty is true: they will be lost")
 	b.mustBeGone("queues/%s/orders-hold-300ms")
 	expect(t, c.plan(), "No changes")
+}
+
+func TestTierThatIsRemovedIsKeptWhenTheApplyIsInterrupted(t *testing.T) {
+	b := setup(t)
+	config := func(delays string) string {
+		return b.provider + fmt.Sprintf("resource \"redeliver_rabbitmq_hold_ladder\" \"orders\" {\n  topic = \"orders\"\n  delays = %s\n}\n", delays)
+	}
+	c := b.commandLine(config(`["1h", "2h"]`))
+	c.apply()
+	before := b.objects()
+	b.publish("orders-hold-3600s", 1)
+	c.configure(config(`["2h"]`))
+	out := c.interrupt(func() bool { return !b.exists("bindings/%s/e/orders-retry/q/orders-hold-3600s") }, "apply", "-no-color", "-input=false", "-auto-approve")
+	expect(t, out, "Could not update the hold ladder", "context canceled")
+	b.mustHave(before...)
 }
 
 func TestTierThatDiffersAndHoldsMessagesIsRepairedOnlyWhenToldTo(t *testing.T) {

@@ -45,7 +45,7 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 			MarkdownDescription: "The identifier the resource is imported by: `" + importForm + "`, percent-encoded.",
 		},
 		"vhost": schema.StringAttribute{
-			Optional: true, Computed: true,
+			Optional: true, Computed: true, Validators: vhostName(),
 			MarkdownDescription: "The virtual host. Defaults to the provider's `rabbitmq.vhost`. Changing it replaces the resource.",
 		},
 		"convention": schema.StringAttribute{
@@ -53,7 +53,7 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 			MarkdownDescription: "The naming and argument scheme: `redeliver`, `shove`, `acemq`, `rabbitkit` or `queuey`. Defaults to the provider's. Changing it replaces the resource.",
 		},
 		"consumer_group": schema.StringAttribute{
-			Optional: true, Computed: true, Validators: []validator.String{nameValidator{"consumer group"}},
+			Optional: true, Computed: true, Validators: nameOf("consumer group"),
 			MarkdownDescription: "Put between the topic's name and what is derived from it. Only the `shove` convention has consumer groups. Defaults to the provider's. Changing it replaces the resource.",
 		},
 		"extra_arguments": schema.DynamicAttribute{
@@ -138,13 +138,13 @@ func (m *partModel) params() map[string]string {
 	return params
 }
 
-// extra reads extra_arguments.
+// extra reads extra_arguments. known is false while they, or what is to be ignored of them, are not known.
 func (m *partModel) extra(diags *diag.Diagnostics) (args topology.Arguments, known bool) {
 	args, known, err := dynamicArguments(m.ExtraArguments)
 	if err != nil {
 		diags.AddAttributeError(path.Root("extra_arguments"), "Invalid extra arguments", sentence(err))
 	}
-	return args, known
+	return args, known && fullyKnown(m.IgnoreArguments)
 }
 
 // recogniseExtra fills in extra_arguments of queues that are being imported: what they have beyond the contract.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -169,4 +170,14 @@ func deleteAnyway(ctx context.Context, private privateState, state types.Bool) b
 // clearPassed makes a refused Delete forget what its plan passed.
 func clearPassed(ctx context.Context, private privateState, diags *diag.Diagnostics) {
 	diags.Append(private.SetKey(ctx, passedKey, []byte("null"))...)
+}
+
+// addRefusal adds the error of a Delete, and what a refusal of it takes.
+func addRefusal(diags *diag.Diagnostics, summary string, err error) {
+	var notEmpty *rabbitmqadmin.NotEmptyError
+	var pointedAt *rabbitmqadmin.PointedAtError
+	if errors.As(err, &notEmpty) || errors.As(err, &pointedAt) {
+		err = fmt.Errorf("%w.\ndelete_non_empty = true lets it through: in the same apply where the resource is replaced, after an apply of its own where it is destroyed", err)
+	}
+	addError(diags, summary, err)
 }

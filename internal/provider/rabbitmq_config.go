@@ -98,7 +98,7 @@ func rabbitMQSchema() schema.Attribute {
 				MarkdownDescription: env("headers", "HTTP headers sent with every request, such as those a proxy asks for. In the environment: a JSON object."),
 			},
 			"request_timeout": schema.StringAttribute{
-				Optional: true, Validators: []stringValidator{durationValidator{}},
+				Optional: true, Validators: durationText(),
 				MarkdownDescription: env("request_timeout", "How long one request may take. Defaults to `"+topology.FormatDuration(rabbitmqadmin.DefaultRequestTimeout)+"`."),
 			},
 			"max_retries": schema.Int64Attribute{

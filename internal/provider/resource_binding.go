@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
@@ -57,11 +56,11 @@ func (*bindingResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				MarkdownDescription: "The identifier the binding is imported by: `VHOST/SOURCE/DESTINATION_TYPE/DESTINATION?routing_key=...&arguments=...`, percent-encoded, the arguments as JSON.",
 			},
 			"vhost": schema.StringAttribute{
-				Optional: true, Computed: true,
+				Optional: true, Computed: true, Validators: vhostName(),
 				MarkdownDescription: "The virtual host. Defaults to the provider's `rabbitmq.vhost`.",
 			},
 			"source": schema.StringAttribute{
-				Required: true, Validators: []validator.String{nonEmptySource{}},
+				Required: true, Validators: bindingSource(),
 				MarkdownDescription: "The exchange that messages come from.",
 			},
 			"destination": schema.StringAttribute{
@@ -85,22 +84,6 @@ func (*bindingResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				MarkdownDescription: "On create, take over the binding if it exists, instead of refusing. Defaults to `false`.",
 			},
 		},
-	}
-}
-
-// nonEmptySource refuses the default exchange, to which nothing can be bound.
-type nonEmptySource struct{}
-
-func (nonEmptySource) Description(context.Context) string {
-	return "the name of an exchange other than the default one"
-}
-
-func (v nonEmptySource) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
-
-func (nonEmptySource) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() && req.ConfigValue.ValueString() == "" {
-		resp.Diagnostics.AddAttributeError(req.Path, "Invalid binding",
-			"The source is empty: every queue is bound to the default exchange by its own name already, and RabbitMQ allows no other binding to it.")
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
@@ -75,11 +74,11 @@ func (r *deadEndResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 		MarkdownDescription: description,
 		Attributes: partAttributes("the "+r.noun(), "VHOST/TOPIC?convention=...&consumer_group=...&name=...", map[string]schema.Attribute{
 			"topic": schema.StringAttribute{
-				Required: true, Validators: []validator.String{nameValidator{"topic"}},
+				Required: true, Validators: nameOf("topic"),
 				MarkdownDescription: "The topic's name. Changing it replaces the queue.",
 			},
 			"name": schema.StringAttribute{
-				Optional: true, Computed: true, Validators: []validator.String{nameValidator{r.noun()}},
+				Optional: true, Computed: true, Validators: nameOf(r.noun()),
 				MarkdownDescription: nameDescription,
 			},
 			"work_queue_type": schema.StringAttribute{
@@ -307,7 +306,7 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)
 	if err != nil {
-		addError(&resp.Diagnostics, "Could not delete the "+r.noun(), err)
+		addRefusal(&resp.Diagnostics, "Could not delete the "+r.noun(), err)
 		clearPassed(ctx, resp.Private, &resp.Diagnostics)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
@@ -56,11 +55,11 @@ func (*exchangeResource) Schema(_ context.Context, _ resource.SchemaRequest, res
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{Computed: true, MarkdownDescription: "The identifier the exchange is imported by: `VHOST/NAME`, percent-encoded."},
 			"vhost": schema.StringAttribute{
-				Optional: true, Computed: true,
+				Optional: true, Computed: true, Validators: vhostName(),
 				MarkdownDescription: "The virtual host. Defaults to the provider's `rabbitmq.vhost`. Changing it replaces the exchange.",
 			},
 			"name": schema.StringAttribute{
-				Required: true, Validators: []validator.String{nameValidator{"exchange"}},
+				Required: true, Validators: nameOf("exchange"),
 				MarkdownDescription: "The exchange's name. Changing it replaces the exchange.",
 			},
 			"type": schema.StringAttribute{

@@ -49,12 +49,12 @@ func (*holdLadderResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 			"A ladder changes tier by tier, in place: a removed tier is waited out before it is deleted.",
 		Attributes: partAttributes("the hold queues", "VHOST/TOPIC?convention=...&consumer_group=...", map[string]schema.Attribute{
 			"topic": schema.StringAttribute{
-				Required: true, Validators: []validator.String{nameValidator{"topic"}},
+				Required: true, Validators: nameOf("topic"),
 				MarkdownDescription: "The topic's name. Changing it replaces the ladder.",
 			},
 			"delays": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(durationValidator{})},
+				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(duration)},
 				MarkdownDescription: "The tiers' delays, shortest first, such as `[\"5s\", \"30s\", \"2m\"]`.",
 			},
 			"jitter_shards": schema.Int64Attribute{
@@ -252,9 +252,11 @@ func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequ
 	if err == nil {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	} else if len(left) > 0 {
+		// Nothing but what is left is the resource's own: not what it was to adopt, nor what it did not get to make.
 		owned := ladderArguments(&plan)
 		maps.DeleteFunc(owned, func(name string, _ map[string]string) bool { return !slices.Contains(left, name) })
-		plan.Arguments = ladderMap(owned)
+		refs := slices.DeleteFunc(objects.HoldRefs(), func(ref topology.HoldRef) bool { return !slices.Contains(left, ref.Name) })
+		plan.Arguments, plan.Queues = ladderMap(owned), holdRefList(refs)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	}
 }
@@ -349,7 +351,7 @@ func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequ
 		DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)
 	if err != nil {
-		addError(&resp.Diagnostics, "Could not delete the hold ladder", err)
+		addRefusal(&resp.Diagnostics, "Could not delete the hold ladder", err)
 		clearPassed(ctx, resp.Private, &resp.Diagnostics)
 	}
 }

@@ -352,7 +352,7 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)
 	if err != nil {
-		addError(&resp.Diagnostics, "Could not delete the topic", err)
+		addRefusal(&resp.Diagnostics, "Could not delete the topic", err)
 		clearPassed(ctx, resp.Private, &resp.Diagnostics)
 	}
 }

@@ -28,7 +28,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			"the delivery limit and the bindings that belong to it. Its `manifest` is what a consumer binds to.",
 		Attributes: partAttributes("the work queue", "VHOST/TOPIC?convention=...&consumer_group=...", map[string]schema.Attribute{
 			"name": schema.StringAttribute{
-				Required: true, Validators: []validator.String{nameValidator{"topic"}},
+				Required: true, Validators: nameOf("topic"),
 				MarkdownDescription: "The topic's name, which is also its work queue's. Changing it replaces the queue.",
 			},
 			"queue_type": schema.StringAttribute{
@@ -36,18 +36,18 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				MarkdownDescription: "The work queue's type: `quorum` or `classic`. Defaults to the convention's; only `rabbitkit` leaves a choice. Changing it replaces the queue.",
 			},
 			"dead_letter_queue": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{nameValidator{"dead-letter queue"}},
+				Optional: true, Validators: nameOf("dead-letter queue"),
 				MarkdownDescription: "The name of the queue for messages that failed for good: the `name` of a `redeliver_rabbitmq_dead_letter_queue`. " +
 					"A topic without one is refused unless `allow_message_loss` is true. Changing it replaces the queue.",
 			},
 			"parked_queue": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{nameValidator{"parked queue"}},
+				Optional: true, Validators: nameOf("parked queue"),
 				MarkdownDescription: "The name of the queue for messages that nobody could read: the `name` of a `redeliver_rabbitmq_parked_queue`.",
 			},
 			"hold_queues": schema.ListNestedAttribute{
 				Optional: true, Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"delay": schema.StringAttribute{Required: true, Validators: []stringValidator{durationValidator{}}, MarkdownDescription: "How long the queue holds a message."},
+					"delay": schema.StringAttribute{Required: true, Validators: durationText(), MarkdownDescription: "How long the queue holds a message."},
 					"name":  schema.StringAttribute{Required: true, MarkdownDescription: "The queue's name."},
 					"shard": schema.Int64Attribute{Optional: true, MarkdownDescription: "The sub-queue's number where the tier is split. Defaults to 0."},
 				}},
@@ -66,7 +66,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 						MarkdownDescription: fmt.Sprintf("How many retries are honoured: a message that always fails is handed to a handler once more than that, then dead-lettered. Defaults to `%d`.", topology.DefaultMaxRetries),
 					},
 					"delays": schema.ListAttribute{
-						Optional: true, Computed: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.ValueStringsAre(durationValidator{})},
+						Optional: true, Computed: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.ValueStringsAre(duration)},
 						MarkdownDescription: "The delays, shortest first; the last one repeats. With `hold_queues` they come from there, and setting both is an error.",
 					},
 					"last_delay_repeats": schema.BoolAttribute{
@@ -74,11 +74,11 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 						MarkdownDescription: "Allow fewer delays than retries where each attempt has a hold queue of its own (`rabbitkit`). Defaults to `false`.",
 					},
 					"hold_from": schema.StringAttribute{
-						Optional: true, Computed: true, Validators: []stringValidator{durationValidator{}},
+						Optional: true, Computed: true, Validators: durationText(),
 						MarkdownDescription: "The shortest delay that the `hybrid` strategy waits in a hold queue. Defaults to `" + topology.FormatDuration(topology.DefaultHoldFrom) + "`.",
 					},
 					"give_up_after": schema.StringAttribute{
-						Optional: true, Validators: []stringValidator{durationValidator{}},
+						Optional: true, Validators: durationText(),
 						MarkdownDescription: "The age at which a message is retried no more, whatever retries are left. A message of unknown age is young. Never by default.",
 					},
 					"jitter": schema.Float64Attribute{
