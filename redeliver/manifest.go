@@ -20,8 +20,8 @@ type Manifest struct {
 }
 
 // ParseManifest reads a manifest. A manifest of a version that is newer than
-// this library, a field it does not know, and one that was edited by hand are
-// refused.
+// this library, a field it does not know, and one whose names or arguments were
+// edited by hand are refused. (The retry policy is no part of the fingerprint.)
 func ParseManifest(text []byte) (Manifest, error) {
 	doc, err := topology.DecodeManifest(text)
 	if err != nil {

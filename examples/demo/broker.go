@@ -26,9 +26,12 @@ type broker struct {
 // openBroker takes the configured broker or starts a private one.
 func openBroker(ctx context.Context) (*broker, error) {
 	b := &broker{
-		endpoint: strings.TrimSuffix(os.Getenv("REDELIVER_RABBITMQ_ENDPOINTS"), "/"), amqpURL: os.Getenv("REDELIVER_DEMO_AMQP_URL"),
+		amqpURL:  os.Getenv("REDELIVER_DEMO_AMQP_URL"),
 		username: os.Getenv("REDELIVER_RABBITMQ_USERNAME"), password: os.Getenv("REDELIVER_RABBITMQ_PASSWORD"),
 	}
+	// Of several endpoints the demo uses the first.
+	endpoint, _, _ := strings.Cut(os.Getenv("REDELIVER_RABBITMQ_ENDPOINTS"), ",")
+	b.endpoint = strings.TrimSuffix(strings.TrimSpace(endpoint), "/")
 	switch {
 	case b.endpoint == "":
 		fmt.Println("starting a private one on loopback ...")

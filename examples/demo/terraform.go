@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -43,7 +44,7 @@ func newWorkspace(ctx context.Context, c cli, b *broker) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws := &workspace{cli: c, root: root}
+	ws := &workspace{cli: c, root: root, env: append(os.Environ(), "GOTMPDIR="+root)}
 	if err := ws.prepare(ctx, b); err != nil {
 		return nil, errors.Join(err, ws.close())
 	}
@@ -67,7 +68,7 @@ func (ws *workspace) prepare(ctx context.Context, b *broker) error {
 	}
 	fmt.Println("building the provider ...")
 	binary := filepath.Join(ws.root, "terraform-provider-redeliver_v"+providerVersion)
-	if err := ws.run(ctx, ".", "go", "build", "-o", binary, "."); err != nil {
+	if err := ws.run(ctx, ".", "go", "build", "-trimpath", "-o", binary, "."); err != nil {
 		return err
 	}
 	for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
@@ -79,7 +80,7 @@ func (ws *workspace) prepare(ctx context.Context, b *broker) error {
 			return err
 		}
 	}
-	ws.env = append(os.Environ(),
+	ws.env = append(ws.env,
 		"TF_CLI_CONFIG_FILE="+configFile, "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
 		"TF_VAR_vhost="+b.vhost, "TF_VAR_delays="+delays,
 		"REDELIVER_RABBITMQ_ENDPOINTS="+b.endpoint, "REDELIVER_RABBITMQ_USERNAME="+b.username, "REDELIVER_RABBITMQ_PASSWORD="+b.password,
@@ -90,7 +91,7 @@ func (ws *workspace) prepare(ctx context.Context, b *broker) error {
 // show runs a command of the CLI and shows what it prints, up to its outputs: the manifest among them is long.
 func (ws *workspace) show(ctx context.Context, command string, args ...string) error {
 	args = append([]string{command, "-input=false"}, args...)
-	if os.Getenv("NO_COLOR") != "" || os.Getenv("CI") != "" {
+	if terminal, err := os.Stdout.Stat(); err != nil || terminal.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
 		args = append(args, "-no-color")
 	}
 	fmt.Printf("$ %s %s\n", ws.cli.name, strings.Join(args, " "))
@@ -126,6 +127,8 @@ func (ws *workspace) run(ctx context.Context, dir, name string, args ...string) 
 func (ws *workspace) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, ws.env
+	// Ctrl-C reaches every process of the terminal's group: the command is told once, by Cancel.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	return cmd

@@ -50,6 +50,9 @@ func manifestTree(text []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errors.New("it is empty; write the topic resource's manifest attribute to it")
 	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("<<")) {
+		return nil, errors.New("it is Terraform's way of showing a text, not the text; write it with: terraform output -raw NAME")
+	}
 	if !utf8.Valid(text) {
 		return nil, errors.New("it is not UTF-8; write the topic resource's manifest attribute to it as it is")
 	}

@@ -113,6 +113,7 @@ func TestDecodeManifestRefuses(t *testing.T) {
 		essentials []string
 	}{
 		"empty":         {"", []string{"empty", "manifest attribute"}},
+		"shown as text": {"<<EOT\n{}\nEOT\n", []string{"terraform output -raw"}},
 		"white space":   {" \n\t", []string{"empty"}},
 		"not JSON":      {"orders", []string{"not a manifest in JSON", "invalid character 'o'"}},
 		"cut off":       {good[:len(good)/2], []string{"not a manifest in JSON"}},

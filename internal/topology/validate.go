@@ -48,7 +48,12 @@ func (s Spec) validateDeadEnds() error {
 			s.Topic, s.ParkedQueue)
 	}
 	switch s.Park {
-	case "", ParkReject:
+	case "":
+	case ParkReject:
+		if s.parkMode() != ParkReject {
+			return fmt.Errorf("park = %q with a parked queue under the strategy %q: its consumers write to the topic's queues anyway and publish there what they park; leave park out, or parked_queue",
+				s.Park, s.Retry.strategy())
+		}
 	case ParkPublish:
 		if s.ParkedQueue == "" {
 			return fmt.Errorf("park = %q: topic %q has no parked queue to publish to; set parked_queue, or leave park out", s.Park, s.Topic)

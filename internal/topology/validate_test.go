@@ -34,6 +34,7 @@ func TestValidateRefuses(t *testing.T) {
 		"parked queue's name":                    {Redeliver, func(s *Spec) { s.ParkedQueue = strings.Repeat("p", 300) }, []string{"parked queue", "300 bytes", "allows 255"}},
 		"no parked queue in the convention":      {RabbitKit, func(s *Spec) { s.ParkedQueue = "parked" }, []string{`parked_queue "parked"`, "rabbitkit", "leave it out"}},
 		"park":                                   {Redeliver, func(s *Spec) { s.Park = "drop" }, []string{`park "drop"`, `"reject"`, `"publish"`}},
+		"park = reject under republish":          {Redeliver, func(s *Spec) { s.Park, s.Retry.Strategy = ParkReject, Republish }, []string{`park = "reject"`, `"republish"`, "leave park out"}},
 		"park without a parked queue":            {Redeliver, func(s *Spec) { s.Park, s.ParkedQueue = ParkPublish, "" }, []string{`park = "publish"`, "no parked queue", "set parked_queue"}},
 
 		"a ladder for queuey": {

@@ -1,9 +1,12 @@
-variable "manifest" {
-  description = "A topic's manifest."
-  type        = string
+resource "redeliver_rabbitmq_dead_letter_queue" "orders" { topic = "orders" }
+
+resource "redeliver_rabbitmq_topic" "orders" {
+  name              = "orders"
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.orders.name
+  retry             = { delays = ["5s", "30s", "2m"] }
 }
 
 # Mermaid text, for a page of documentation.
 output "picture" {
-  value = provider::redeliver::render_graph(var.manifest)
+  value = provider::redeliver::render_graph(redeliver_rabbitmq_topic.orders.manifest)
 }

@@ -9,14 +9,15 @@ resource "redeliver_rabbitmq_hold_ladder" "orders" {
   delays = ["5s", "30s", "2m"]
 }
 
-# Everything that a topic can have: messages wait up to 30s in the consumer,
-# longer in a hold queue.
+# Everything that belongs to a topic: unreadable messages are parked, messages
+# older than a day are retried no more.
 resource "redeliver_rabbitmq_topic" "orders" {
   name              = local.topic
   dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.orders.name
   parked_queue      = redeliver_rabbitmq_parked_queue.orders.name
   hold_queues       = redeliver_rabbitmq_hold_ladder.orders.queues
-  retry             = { strategy = "hybrid", max_retries = 10, give_up_after = "1d" }
+  park              = "publish"
+  retry             = { max_retries = 10, give_up_after = "1d" }
   bindings          = [{ exchange = "amq.topic", routing_key = "order.*" }]
 }
 
