@@ -106,7 +106,7 @@ func (o *options) finish() error {
 }
 
 func argumentError(position int64, err error) *function.FuncError {
-	return function.NewArgumentFuncError(position, sentence(err))
+	return function.NewArgumentFuncError(position, strings.TrimSuffix(sentence(err), ".")) // the command line adds the full stop
 }
 
 // buildNamesFunction computes a topic's names.

@@ -18,8 +18,13 @@ import (
 
 const topicTypeName = TypeName + "_rabbitmq_topic"
 
-// warningForeignDeadEnd is acknowledged where a topic is meant to share another topic's dead-letter or parked queue.
-const warningForeignDeadEnd = "foreign_dead_end"
+// The warnings that a topic's acknowledge_warnings accepts.
+const (
+	// warningForeignDeadEnd: the topic is meant to share another topic's dead-letter or parked queue.
+	warningForeignDeadEnd = "foreign_dead_end"
+	// warningUnusedParkedQueue: the parked queue is for applications that publish what they park; consumers in place do not.
+	warningUnusedParkedQueue = "unused_parked_queue"
+)
 
 type topicResource struct{ configured }
 
@@ -374,7 +379,14 @@ func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStat
 
 // warn adds the topic's standing warnings that are not acknowledged.
 func (m *topicModel) warn(ctx context.Context, spec topology.Spec, diags *diag.Diagnostics) {
-	if slices.Contains(stringsOf(ctx, m.AcknowledgeWarnings), warningForeignDeadEnd) {
+	acknowledged := stringsOf(ctx, m.AcknowledgeWarnings)
+	if spec.ParkedQueue != "" && m.Park.ValueString() == string(topology.ParkReject) && !slices.Contains(acknowledged, warningUnusedParkedQueue) {
+		diags.AddAttributeWarning(path.Root("parked_queue"), "Nothing is parked",
+			fmt.Sprintf("Topic %q has the parked queue %q, and under park = %q a consumer dead-letters what it cannot read. Set park = %q, which takes write permission on the route to it, "+
+				"or leave parked_queue out. If other applications publish to it, say so with acknowledge_warnings = [%q].",
+				spec.Topic, spec.ParkedQueue, topology.ParkReject, topology.ParkPublish, warningUnusedParkedQueue))
+	}
+	if slices.Contains(acknowledged, warningForeignDeadEnd) {
 		return
 	}
 	for _, end := range []struct{ attribute, name string }{

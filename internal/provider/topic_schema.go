@@ -59,7 +59,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				Attributes: map[string]schema.Attribute{
 					"strategy": schema.StringAttribute{
 						Optional: true, Computed: true, Validators: oneOf([]topology.Strategy{topology.InPlace, topology.Republish, topology.Hybrid}),
-						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer, which needs read permission only; the default), `republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above).",
+						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer, which needs read permission only; the default), `republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above). The Go library of this release carries out `in_place`; the others are for applications that publish their retries.",
 					},
 					"max_retries": schema.Int64Attribute{
 						Optional: true, Computed: true, Validators: []validator.Int64{int64validator.AtLeast(0)},
@@ -89,7 +89,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			},
 			"park": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: oneOf([]topology.ParkMode{topology.ParkReject, topology.ParkPublish}),
-				MarkdownDescription: "How a consumer that settles in place parks a message: `reject` (dead-letter it, which needs no write permission; the default) or `publish` (publish it to the parked queue).",
+				MarkdownDescription: "How a consumer that settles in place parks a message: `reject` (dead-letter it, which needs no write permission; the default) or `publish` (publish it to the parked queue). Consumers that `republish` publish where there is a parked queue.",
 			},
 			"delivery_limit": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.AtLeast(1)},

@@ -153,7 +153,7 @@ func errorsByAddress(out string) map[string][]string {
 	return found
 }
 
-func TestForeignDeadEndIsAWarningUntilItIsAcknowledged(t *testing.T) {
+func TestStandingWarningsUntilTheyAreAcknowledged(t *testing.T) {
 	b := setup(t)
 	config := func(more string) string {
 		return b.provider + fmt.Sprintf(`
@@ -171,7 +171,13 @@ resource "redeliver_rabbitmq_topic" "orders" {
 	expect(t, out, "Warning: The queue looks like another topic's", `sets its messages aside in "invoices-dlq", which looks like topic "invoices"'s`, `acknowledge_warnings = ["foreign_dead_end"]`)
 	expectNot(t, out, "the-parking-lot\", which")
 	c.configure(config(`acknowledge_warnings = ["foreign_dead_end"]`))
-	expectNot(t, c.plan(), "looks like another topic's")
+	out = c.plan()
+	expectNot(t, out, "looks like another topic's")
+	expect(t, out, "Warning: Nothing is parked", `parked queue "the-parking-lot"`, `park = "publish"`, `acknowledge_warnings = ["unused_parked_queue"]`)
+	for _, settled := range []string{`park = "publish"`, `acknowledge_warnings = ["unused_parked_queue"]`} {
+		c.configure(config(settled))
+		expectNot(t, c.plan(), "Nothing is parked")
+	}
 }
 
 func TestRetryPolicyDefaultsAndUnset(t *testing.T) {
