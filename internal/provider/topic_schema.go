@@ -108,7 +108,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				Optional: true, NestedObject: bindingAttributes(false),
 				MarkdownDescription: "Where the topic's messages come from. Not authoritative: bindings made elsewhere stay. Bindings with arguments are `redeliver_rabbitmq_binding` resources.",
 			},
-			"acknowledge_warnings": warningsAttribute(warningForeignDeadEnd),
+			"acknowledge_warnings": warningsAttribute(warningForeignDeadEnd, warningUnusedParkedQueue),
 			"arguments":            argumentsAttribute("the work queue"),
 			"home_bindings": schema.SetNestedAttribute{
 				Computed: true, NestedObject: bindingAttributes(true),
