@@ -105,7 +105,7 @@ type Config struct {
 
 	// OnEvent, where it is set, is told of everything that is counted in Stats, as
 	// it happens. It is called from many goroutines and must return quickly: the
-	// message's settlement waits for it.
+	// message's settlement waits for it. A panic in it is logged.
 	//
 	// Defaults to none.
 	OnEvent func(Event)

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,9 +36,25 @@ func TestOversizeIsParkedUnseen(t *testing.T) {
 	})
 }
 
+func TestPanicInOnEventIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker(message("a"))
+		r := run(t, setup{broker: b, config: redeliver.Config{OnEvent: func(redeliver.Event) { panic(errBoom) }}, handler: func(context.Context, *redeliver.Message) redeliver.Outcome {
+			return redeliver.Ack()
+		}})
+		synctest.Wait()
+		if !slices.Equal(b.verbs("a"), []Verb{VerbAck}) {
+			t.Errorf("settled: %v", b.settled)
+		}
+		if err := r.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestPanicAndGoexitAreRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newFakeBroker(message("a"), message("b"), message("c"))
+		b := newFakeBroker(message("a"), message("b"), message("c"), message("d"))
 		r := run(t, setup{broker: b, config: redeliver.Config{Workers: 1}, handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
 			if m.RetryCount == 0 {
 				switch m.ID {
@@ -47,17 +64,20 @@ func TestPanicAndGoexitAreRetries(t *testing.T) {
 					runtime.Goexit()
 				case "c":
 					panic(nil) //nolint:govet // a panic all the same
+				case "d":
+					var nothing *fs.PathError // errors.Is calls its Unwrap, which panics
+					return redeliver.Retry(nothing)
 				}
 			}
 			return redeliver.Ack()
 		}})
 		pass(time.Minute)
-		for _, id := range []string{"a", "b", "c"} {
+		for _, id := range []string{"a", "b", "c", "d"} {
 			if want := []Verb{VerbRequeue, VerbAck}; !slices.Equal(b.verbs(id), want) {
 				t.Errorf("%s settled with %v, want %v", id, b.verbs(id), want)
 			}
 		}
-		if s := r.Stats(); s.Panicked != 3 || s.Running != 0 {
+		if s := r.Stats(); s.Panicked != 4 || s.Running != 0 {
 			t.Errorf("%+v", s)
 		}
 		var panicked *redeliver.PanicError

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -41,6 +42,11 @@ func (c *Consumer) emit(e redeliver.Event) {
 		return
 	}
 	e.Time, e.Topic = c.clock.Now(), c.manifest.Topic
+	defer func() {
+		if value := recover(); value != nil {
+			c.log.Error("OnEvent panicked; the consumer goes on", "event", string(e.Kind), "panic", value, "stack", string(debug.Stack()))
+		}
+	}()
 	c.cfg.OnEvent(e)
 }
 

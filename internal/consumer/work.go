@@ -109,7 +109,22 @@ func (c *Consumer) call(ctx context.Context, msg *redeliver.Message) (outcome re
 			"message_id", msg.ID, "retry_count", msg.RetryCount, "error", err, "stack", string(err.Stack))
 		outcome, panicked = redeliver.Retry(err), true
 	}()
-	return c.handler.Handle(ctx, msg), false
+	outcome = c.handler.Handle(ctx, msg)
+	probe(outcome.Err())
+	return outcome, false
+}
+
+// probe asks a handler's error everything that it is asked later. Its methods
+// are the application's code: a typed nil pointer panics in some of them, and
+// here that is the handler's panic and not the end of the process.
+func probe(err error) {
+	if err == nil {
+		return
+	}
+	var undecodable *redeliver.DecodeError
+	_ = err.Error()
+	_ = errors.Is(err, redeliver.ErrPermanent)
+	_ = errors.As(err, &undecodable)
 }
 
 // settle decides what becomes of a task and carries it out. The caller owns

@@ -267,7 +267,7 @@ func TestTierThatIsRemovedAndStuckIsKept(t *testing.T) {
 	// There is no work queue: at-least-once keeps the message.
 	b.publish("orders-hold-300ms", 1)
 	b.waitCounted("orders-hold-300ms", 1)
-	c.configure(config(`["1h", "2h"]`, `timeouts = { update = "9s" }`))
+	c.configure(config(`["1h", "2h"]`, `timeouts = { update = "12s" }`))
 	expect(t, c.plan(), `Warning: Queue "orders-hold-300ms" holds messages`, "waits until they are home")
 	out := c.applyFails()
 	expect(t, out, "Could not update the hold ladder", `messages of the removed hold queues ["orders-hold-300ms"]`, "to go home", `queue "orders-hold-300ms" holds 1 message`, "raise timeouts.update, or apply again later")

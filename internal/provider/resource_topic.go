@@ -93,13 +93,12 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	if !known || !specKnown || plan.Name.IsUnknown() {
-		if state != nil {
-			replaceUnknown(resp, map[string]attr.Value{
-				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
-				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority,
-			})
+		arguments := r.planArguments(ctx, plan, state, resp)
+		if resp.Diagnostics.HasError() {
+			return
 		}
 		plan.unknown(ctx)
+		plan.Arguments = arguments
 	} else {
 		objects, ok := r.fill(ctx, plan, spec, &resp.Diagnostics)
 		if !ok {
@@ -116,6 +115,35 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planArguments plans the work queue's arguments while something else of the topic is not known yet. They are unknown
+// only where they depend on it, and then an existing queue is replaced.
+func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) types.Map {
+	spec, known := plan.queueSpec(&resp.Diagnostics)
+	if !known {
+		if state != nil {
+			depends := map[string]attr.Value{
+				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
+				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority,
+			}
+			if _, ok := plan.maxRetries(); !ok && plan.DeliveryLimit.IsNull() {
+				depends["retry"] = types.ObjectUnknown(retryAttrTypes)
+			}
+			replaceUnknown(resp, depends)
+		}
+		return types.MapUnknown(types.StringType)
+	}
+	objects, err := spec.BuildWorkQueue()
+	if err != nil {
+		addError(&resp.Diagnostics, "Invalid topic", err)
+		return types.MapUnknown(types.StringType)
+	}
+	have := types.MapNull(types.StringType)
+	if state != nil && len(resp.RequiresReplace) == 0 {
+		have = state.Arguments
+	}
+	return planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, resp)
 }
 
 // topicQueues are the queues whose messages a destroyed topic strands: its own and its ladder's.

@@ -179,6 +179,43 @@ func (m *topicModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec to
 	return spec, true
 }
 
+// queueSpec reads what the work queue's arguments depend on, and nothing else: they can be planned while a binding, say,
+// is not known yet. known is false while any of that is not known.
+func (m *topicModel) queueSpec(diags *diag.Diagnostics) (spec topology.Spec, known bool) {
+	extra, known := m.extra(diags)
+	for _, value := range []attr.Value{m.Name, m.VHost, m.Convention, m.ConsumerGroup, m.QueueType, m.DeadLetterQueue, m.DeliveryLimit, m.MaxPriority} {
+		known = known && !value.IsUnknown()
+	}
+	maxRetries := int64(topology.DefaultMaxRetries)
+	if retries, ok := m.maxRetries(); !ok {
+		known = false
+	} else if !retries.IsNull() {
+		maxRetries = retries.ValueInt64()
+	}
+	if diags.HasError() || !known {
+		return topology.Spec{}, false
+	}
+	return topology.Spec{
+		Identity: m.identityOf(m.Name), QueueType: topology.QueueType(m.QueueType.ValueString()), DeadLetterQueue: m.DeadLetterQueue.ValueString(),
+		AllowMessageLoss: true, DeliveryLimit: int(m.DeliveryLimit.ValueInt64()), MaxPriority: m.maxPriority(),
+		// Any delay will do: none is in an argument of the work queue.
+		Retry: topology.RetryPolicy{MaxRetries: int(maxRetries), Delays: []time.Duration{time.Second}},
+		Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},
+	}, true
+}
+
+// maxRetries is retry.max_retries, from which the delivery limit may follow; ok is false while it is not known.
+func (m *topicModel) maxRetries() (retries types.Int64, ok bool) {
+	if m.Retry.IsUnknown() {
+		return types.Int64Null(), false
+	}
+	if m.Retry.IsNull() {
+		return types.Int64Null(), true
+	}
+	retries, ok = m.Retry.Attributes()["max_retries"].(types.Int64)
+	return retries, ok && !retries.IsUnknown()
+}
+
 // policy reads retry, with the provider's defaults for what it leaves out.
 func (m *topicModel) policy(ctx context.Context, holdDelays []time.Duration, diags *diag.Diagnostics) topology.RetryPolicy {
 	policy := topology.RetryPolicy{MaxRetries: topology.DefaultMaxRetries, Jitter: topology.DefaultJitter, Delays: holdDelays}

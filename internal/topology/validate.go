@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -205,7 +206,53 @@ func (s Spec) extra(role Role) (Arguments, error) {
 				ArgConsumerTimeout, CanonicalJSON(value), MaxDelay.Milliseconds())
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		if allowed, ok := extraValues[key]; ok && !allowed.fits(args[key]) {
+			return nil, fmt.Errorf("extra_arguments %q = %s: it must be %s; the broker would refuse the queue, and where it is replaced the old one would be gone by then",
+				key, CanonicalJSON(args[key]), allowed.text)
+		}
+	}
 	return args, nil
+}
+
+// extraValue says which values an argument beyond the contract may have.
+type extraValue struct {
+	text string
+	fits func(value any) bool
+}
+
+// extraValues are the arguments beyond the contract whose values every broker checks, from RabbitMQ 3.10 on.
+var extraValues = map[string]extraValue{
+	ArgMaxLength:                  wholeNumber(0, math.MaxInt64),
+	ArgMaxLengthBytes:             wholeNumber(0, math.MaxInt64),
+	"x-max-in-memory-length":      wholeNumber(0, math.MaxInt64),
+	"x-max-in-memory-bytes":       wholeNumber(0, math.MaxInt64),
+	"x-quorum-initial-group-size": wholeNumber(1, math.MaxInt64),
+	ArgMessageTTL:                 wholeNumber(0, MaxDelay.Milliseconds()),
+	ArgSingleActiveConsumer: {"true or false", func(value any) bool {
+		_, ok := value.(bool)
+		return ok
+	}},
+	ArgOverflow:              oneOfTexts("drop-head", "reject-publish", "reject-publish-dlx"),
+	"x-queue-leader-locator": oneOfTexts("client-local", "balanced", "random", "least-leaders"),
+}
+
+func wholeNumber(least, most int64) extraValue {
+	text := fmt.Sprintf("a whole number from %d", least)
+	if most < math.MaxInt64 {
+		text += fmt.Sprintf(" to %d", most)
+	}
+	return extraValue{text, func(value any) bool {
+		n, ok := value.(int64)
+		return ok && n >= least && n <= most
+	}}
+}
+
+func oneOfTexts(texts ...string) extraValue {
+	return extraValue{"one of " + quotedList(texts), func(value any) bool {
+		text, ok := value.(string)
+		return ok && slices.Contains(texts, text)
+	}}
 }
 
 // settable normalises arguments that are to be set, and refuses nulls: the

@@ -132,6 +132,11 @@ func TestValidateRefuses(t *testing.T) {
 		"extra, expires":     {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleHold: {ArgExpires: 60000}} }, []string{`"x-expires" = 60000`, "delete the queue", "leave it out"}},
 		"extra, timeout":     {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {ArgConsumerTimeout: "60000"}} }, []string{`"x-consumer-timeout" = "60000"`, "whole milliseconds"}},
 		"extra, no timeout":  {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {ArgConsumerTimeout: 0}} }, []string{`"x-consumer-timeout" = 0`, "from 1"}},
+		"extra, negative":    {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {"x-max-length": -5}} }, []string{`"x-max-length" = -5`, "a whole number from 0", "gone by then"}},
+		"extra, fraction":    {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {"x-max-length": 1.5}} }, []string{`"x-max-length" = 1.5`, "whole number"}},
+		"extra, long ttl":    {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {ArgMessageTTL: int64(1) << 40}} }, []string{`"x-message-ttl"`, "to 4294967295"}},
+		"extra, flag":        {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {"x-single-active-consumer": "true"}} }, []string{`"x-single-active-consumer" = "true"`, "true or false"}},
+		"extra, locator":     {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {"x-queue-leader-locator": "here"}} }, []string{`"here"`, `"balanced"`}},
 		"extra, in contract": {Redeliver, func(s *Spec) { s.Extra = map[Role]Arguments{RoleWork: {ArgDeliveryLimit: 7}} }, []string{`"x-delivery-limit"`, `queue "orders"`, "as 50", "leave it out"}},
 		"extra, queue type":  {Shove, func(s *Spec) { s.Extra = map[Role]Arguments{RoleDeadLetter: {ArgQueueType: "quorum"}} }, []string{`"x-queue-type"`, `queue "orders-dlq"`, `"classic"`}},
 	} {
