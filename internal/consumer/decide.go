@@ -78,7 +78,8 @@ const (
 //
 //	Ack                         acknowledged
 //	Retry, budget left          held for the tier's delay (or the one asked for), then given back so that the broker
-//	                            counts it; where it counts nothing, handed to a handler here with the count + 1
+//	                            counts it; where it counts nothing, handed to a handler here with the count + 1, and given
+//	                            up when the consumer timeout leaves no room for the wait
 //	Retry, budget spent or too
 //	old or a permanent error    given up: the queue's dead-letter exchange carries it; published where it has none;
 //	                            discarded where there is no dead-letter queue
@@ -111,7 +112,12 @@ func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
 	case p.BrokerCounts:
 		return p.wait(f, o, Action{Fate: FateRetried, Verb: VerbRequeue, Reason: err}, f.RetryCount)
 	default:
-		return p.wait(f, o, Action{Fate: FateRetried, Verb: VerbAgain, RetryCount: f.RetryCount + 1, Reason: err}, f.RetryCount)
+		a := p.wait(f, o, Action{Fate: FateRetried, Verb: VerbAgain, RetryCount: f.RetryCount + 1, Reason: err}, f.RetryCount)
+		if a.Early && f.RetryCount > 0 {
+			// The count lives with this delivery: handed back, the message would start again from 0, and for ever.
+			return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: p.delay(f.RetryCount, f.Random), Possible: a.Hold, Err: err})
+		}
+		return a
 	}
 }
 

@@ -135,6 +135,9 @@ func TestDecideExhaustively(t *testing.T) {
 
 // checkAction compares an action with a verdict under a policy.
 func checkAction(p Policy, retryCount int, want verdict, got Action) error {
+	if want.kind == "retry" && want.early && !p.BrokerCounts && retryCount > 0 {
+		want = verdict{kind: "final", cause: CauseDelayTooLong} // handed back, it would start again from 0
+	}
 	expected := Action{Hold: want.hold, Early: want.early, Cause: want.cause, Reason: got.Reason}
 	switch want.kind {
 	case "ack":

@@ -83,8 +83,12 @@ func (c *Consumer) noteWait(t *task, a Action) {
 func (c *Consumer) noteSettled(t *task, a Action) {
 	if a.Early {
 		c.counters.handedBack.Add(1)
-		c.log.Warn("message handed back before its wait was over: the broker's consumer timeout is near; "+
-			"shorten the delay, or raise the consumer timeout", messageAttrs(t, "held", c.clock.Now().Sub(t.Received), "verb", a.Verb.String())...)
+		attrs := messageAttrs(t, "held", c.clock.Now().Sub(t.Received), "verb", a.Verb.String())
+		if a.Target != nil {
+			c.log.Warn("message handed back: its copy could not be published before the broker's consumer timeout; look at the errors before this one", append(attrs, "target", a.Target.Name)...)
+		} else {
+			c.log.Warn("message handed back before its wait was over: the broker's consumer timeout is near; shorten the delay, or raise the consumer timeout", attrs...)
+		}
 		c.emitFor(t, redeliver.Event{Kind: redeliver.EventHandedBack, Err: a.Reason})
 		return
 	}

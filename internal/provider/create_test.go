@@ -33,7 +33,7 @@ resource "redeliver_rabbitmq_binding" "orders" {
 	out := c.applyFails()
 	// Equal: the import command, and what may have caused it.
 	expect(t, out, "Could not create the topic", `Queue "orders" in vhost`, "exists already, so it was not created and nothing was changed", "Its arguments are those of the configuration",
-		"made by hand or by an application; or create_before_destroy, which a resource also inherits", "import { to = redeliver_rabbitmq_topic.NAME",
+		"made by hand, by an application, or by an earlier apply that was killed; or create_before_destroy, which a resource also inherits", "import { to = redeliver_rabbitmq_topic.NAME",
 		fmt.Sprintf(`id = "%s/orders?convention=shove"`, b.vhost), "or set adopt_existing = true")
 	// Different: what differs as well, and no tier is made.
 	expect(t, out, "Could not create the hold ladder", `Queue "orders-hold-30s"`, "exists already", "Its arguments differ from the configuration",
@@ -302,4 +302,25 @@ func TestDeletingWhatIsGoneSucceeds(t *testing.T) {
 	b.request("DELETE", "exchanges/%s/shop", nil)
 	b.request("DELETE", "exchanges/%s/orders-retry", nil)
 	expect(t, c.apply("-destroy", "-refresh=false"), "0 added, 0 changed, 6 destroyed")
+}
+
+func TestTopicWhoseDeadEndItsRouteDoesNotReachIsRefused(t *testing.T) {
+	b := setup(t)
+	c := b.commandLine(b.provider + losing(`
+resource "redeliver_rabbitmq_dead_letter_queue" "shared" {
+  topic = "invoices"
+  name  = "all-failures"
+}
+resource "redeliver_rabbitmq_topic" "orders" {
+  name              = "orders"
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.shared.name
+  retry             = { delays = ["5s"] }
+}
+`))
+	expect(t, c.applyFails(), `Queue "all-failures" in vhost`, `not bound to exchange "orders-retry"`, "would be stranded; nothing was changed", "redeliver_rabbitmq_binding")
+	b.mustBeGone("queues/%s/orders", "exchanges/%s/orders-retry")
+	// Bound to this topic's route as well, it is reached.
+	b.request("PUT", "exchanges/%s/orders-retry", map[string]any{"type": "direct", "durable": true})
+	b.request("POST", "bindings/%s/e/orders-retry/q/all-failures", map[string]any{"routing_key": "all-failures"})
+	expect(t, c.apply(), "1 added, 0 changed, 0 destroyed")
 }

@@ -170,7 +170,7 @@ func TestDeleteNonEmptyNeedsAnApplyBeforeADestroy(t *testing.T) {
 	losingConfig := b.provider + losing(shovePair(""))
 	c.configure(losingConfig)
 	// The state does not know of it yet.
-	expect(t, c.applyFails("-destroy"), `queue "orders" holds 1 message`, "delete_non_empty = true lets it through", "after an apply of its own where it is destroyed")
+	expect(t, c.applyFails("-destroy"), `queue "orders" holds 1 message`, "delete_non_empty = true lets it through", "where it is destroyed, after an apply of its own")
 	c.apply()
 	expect(t, c.apply("-destroy"), "delete_non_empty is true: they will be lost", "2 destroyed")
 	b.mustHave()

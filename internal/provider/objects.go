@@ -241,7 +241,7 @@ func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete,
 
 // existsError says that a queue was there before it was created, why that may be, and how to take it over.
 func (c *creation) existsError(want topology.Queue, live rabbitmqadmin.LiveQueue) error {
-	cause := "It may have been made by hand or by an application; or create_before_destroy, which a resource also inherits from one that depends on it, " +
+	cause := "It may have been made by hand, by an application, or by an earlier apply that was killed; or create_before_destroy, which a resource also inherits from one that depends on it, " +
 		"creates the new queue while the old one of the same name is still there: remove that lifecycle setting, a queue can only be destroyed before it is created."
 	if c.rt.wasCreated(objectKey("queue", c.vhost, want.Name)) {
 		cause = "This very apply made it for another resource: two resources have one name. Give one of them another name, or remove it."

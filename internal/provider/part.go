@@ -58,7 +58,7 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 		},
 		"extra_arguments": schema.DynamicAttribute{
 			Optional: true,
-			MarkdownDescription: "Arguments of " + object + " beyond the contract, such as `{ \"x-max-length\" = 10000 }`. Types are kept: a number stays a number and `\"5000\"` a string. " +
+			MarkdownDescription: "Arguments of " + object + " beyond the contract, such as `{ \"x-queue-leader-locator\" = \"balanced\" }`. One that bounds a queue (`x-max-length`, `x-message-ttl`) can make the broker drop messages, dead letters too. Types are kept: a number stays a number and `\"5000\"` a string. " +
 				"An argument that the contract computes is refused. Changing one replaces the queue.",
 		},
 		"ignore_arguments": schema.SetAttribute{

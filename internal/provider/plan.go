@@ -75,7 +75,8 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 	if len(differences) > 0 {
 		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q differs from the configuration", queue.Name),
 			fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
-				"It is replaced only while it is empty, unless delete_non_empty is true. ignore_arguments accepts a difference.", queue.Name, describe(differences)))
+				"It is replaced only while it is empty, unless delete_non_empty is true. Its bindings are away from the look whether it is empty until it is made again, some seconds without amqp_endpoints: "+
+				"what is published meanwhile is not routed to it. ignore_arguments accepts a difference.", queue.Name, describe(differences)))
 	}
 	return stringMap(plannedArguments(queue.Arguments, shown, differences))
 }
@@ -83,7 +84,7 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 // warnOfMessages says how many messages a destroy or a replacement meets, and what will happen. It asks the broker and
 // is silent where that is not possible: apply checks again.
 func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, vhost string, queues []string, deleteNonEmpty bool, fate string) {
-	consequence := "Apply will refuse while they are there: drain or move them first, or set delete_non_empty = true to lose them."
+	consequence := "Apply will refuse while they are there: drain or move them first, or set delete_non_empty = true (and apply it, before a destroy) to lose them."
 	if deleteNonEmpty {
 		consequence = "delete_non_empty is true: they will be lost."
 	}
@@ -133,7 +134,8 @@ func (rt *runtime) warnOfPointing(ctx context.Context, diags *diag.Diagnostics, 
 	}
 	diags.AddWarning(fmt.Sprintf("Queue %q is to be replaced and is still pointed at", queue),
 		fmt.Sprintf("In vhost %q these queues dead-letter to %q: %q. Apply will refuse to delete it, because what they dead-letter meanwhile would be lost, "+
-			"unless they are destroyed or replaced in the same run. To replace it under them, stop their consumers and set delete_non_empty = true.", vhost, queue, by))
+			"unless they are destroyed or replaced in the same run (terraform apply -replace=ADDRESS names further resources). "+
+			"To replace it under them, stop their consumers and set delete_non_empty = true.", vhost, queue, by))
 }
 
 // passedKey is where a plan leaves delete_non_empty (delete_in_use of an exchange) for the Delete of a
@@ -176,8 +178,13 @@ func clearPassed(ctx context.Context, private privateState, diags *diag.Diagnost
 func addRefusal(diags *diag.Diagnostics, summary string, err error) {
 	var notEmpty *rabbitmqadmin.NotEmptyError
 	var pointedAt *rabbitmqadmin.PointedAtError
+	if errors.As(err, &pointedAt) {
+		err = fmt.Errorf("%w.\nWhere the queues that point at it are topics of this configuration, replace them in the same run, which destroys them first: "+
+			"terraform apply -replace=%s.NAME", err, topicTypeName)
+	}
 	if errors.As(err, &notEmpty) || errors.As(err, &pointedAt) {
-		err = fmt.Errorf("%w.\ndelete_non_empty = true lets it through: in the same apply where the resource is replaced, after an apply of its own where it is destroyed", err)
+		err = fmt.Errorf("%w.\ndelete_non_empty = true lets it through, with the loss: in the same apply where the resource is replaced; "+
+			"where it is destroyed, after an apply of its own (terraform apply -target=ADDRESS, then destroy again)", err)
 	}
 	addError(diags, summary, err)
 }

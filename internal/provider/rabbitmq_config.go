@@ -63,7 +63,8 @@ func rabbitMQSchema() schema.Attribute {
 			"amqp_endpoints": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: env("amqp_endpoints", "AMQP addresses of the same broker, such as `amqps://rabbit.example.com:5671`, without credentials. Optional: "+
-					"with them, a queue's depth is known exactly and at once before it is deleted; without them the broker's statistics are waited for."),
+					"with them, a queue's depth is known exactly and at once before it is deleted; without them the broker's statistics are waited for, about 7 seconds in which the queue's bindings are away "+
+					"and what is published to its exchanges is not routed to it."),
 			},
 			"username": schema.StringAttribute{
 				Optional:            true,

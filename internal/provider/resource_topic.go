@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -215,6 +216,10 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 	if !ok {
 		return
 	}
+	if err := r.checkDeadEnds(ctx, plan.Manifest.ValueString()); err != nil {
+		addError(&resp.Diagnostics, "Could not create the topic", err)
+		return
+	}
 	left, err := r.rt.create(ctx, createRequest{
 		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
 		resourceType: topicTypeName, importID: plan.ID.ValueString(), diags: &resp.Diagnostics,
@@ -222,6 +227,60 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 	addError(&resp.Diagnostics, "Could not create the topic", err)
 	if err == nil || len(left) > 0 {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+// checkDeadEnds refuses a topic whose dead-letter or parked queue cannot be reached by the topic's own route: what is
+// sent there would wait unseen in the work queue. A queue's own resource binds it to the exchange of its topic.
+func (r *topicResource) checkDeadEnds(ctx context.Context, manifest string) error {
+	m, err := topology.DecodeManifest([]byte(manifest))
+	if err != nil {
+		return err
+	}
+	admin, err := r.rt.admin()
+	if err != nil {
+		return err
+	}
+	for _, target := range []*topology.ManifestTarget{m.DeadLetter, m.Parked} {
+		if target == nil || target.Exchange == "" {
+			continue
+		}
+		reached, err := awaitRoute(ctx, admin, m.VHost, target)
+		if err != nil {
+			return err
+		}
+		if !reached {
+			return fmt.Errorf("queue %q in vhost %q does not exist or is not bound to exchange %q with its name as the key, so that what topic %q sends there would be stranded; nothing was changed. "+
+				"Take the name from the resource of the queue, whose topic is %q, so that it comes first; or bind another topic's queue with a redeliver_rabbitmq_binding",
+				target.Name, m.VHost, target.Exchange, m.Topic, m.Topic)
+		}
+	}
+	return nil
+}
+
+// routeWait is how long a topic waits for a dead end that the same apply makes at the same time, because the
+// configuration spells its name instead of referring to it.
+const routeWait = 10 * time.Second
+
+// awaitRoute reports whether a dead end is bound to where the topic sends to it.
+func awaitRoute(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, target *topology.ManifestTarget) (bool, error) {
+	route := []topology.Binding{{Source: target.Exchange, Destination: target.Name, DestinationType: topology.BindingToQueue, RoutingKey: target.RoutingKey}}
+	for deadline := time.Now().Add(routeWait); ; {
+		found, err := admin.QueueBindings(ctx, vhost, target.Name)
+		if err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
+			return false, err
+		}
+		if missing, _ := topology.DiffBindings(route, found); len(missing) == 0 {
+			return true, nil
+		}
+		if time.Now().After(deadline) {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(250 * time.Millisecond):
+		}
 	}
 }
 

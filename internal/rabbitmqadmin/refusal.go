@@ -90,7 +90,7 @@ func (x *call) unauthorized(e *Error, own brokerError, isOwn bool) {
 		e.Advice = "this did not come from RabbitMQ: does a proxy in between want credentials of its own (set them as headers), or does the endpoint lead elsewhere?"
 	case own.Error == "not_authorized":
 		e.kinds = append(e.kinds, ErrCredentials)
-		e.Advice = fmt.Sprintf("RabbitMQ does not accept user %q with this password: check both (a user may also be limited to certain hosts, like \"guest\" to localhost)", user)
+		e.Advice = fmt.Sprintf("RabbitMQ does not accept user %q with this password: check both (RabbitMQ says the same to a user without the management tag, and to one that is limited to certain hosts, like \"guest\" to localhost)", user)
 	case own.Reason == "Not management user":
 		e.kinds = append(e.kinds, ErrPermission)
 		e.Advice = fmt.Sprintf("give user %q the tag \"management\", without which RabbitMQ's management API is closed to it", user)

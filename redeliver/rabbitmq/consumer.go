@@ -113,7 +113,8 @@ func (cfg Config) connect(m topology.Manifest, targets []*topology.ManifestTarge
 func (c *Consumer) Run(ctx context.Context) error { return c.engine.Run(ctx) }
 
 // Close shuts down like the end of Run's context does, waits for that, and
-// returns what Run returns. It may be called at any time and more than once.
+// returns what Run returns. It may be called at any time and more than once,
+// but not from a handler: it waits for that handler until the drain timeout.
 func (c *Consumer) Close() error { return c.engine.Close() }
 
 // Stats reads the consumer's counters.
