@@ -82,7 +82,13 @@ func Reject(err error) Outcome { return Outcome{kind: OutcomeReject, err: err} }
 
 // Defer says that the message cannot be handled yet, though nothing failed: a
 // prerequisite has not arrived. It comes back after the policy's first delay
-// and the retry count stays as it is, however often it is deferred.
+// and the retry count stays as it is.
+//
+// All deferrals of one delivery wait within the broker's consumer timeout. When
+// three quarters of it have passed (22.5 of 30 minutes by default), the message
+// is handed back to the broker, which is counted in [Stats].HandedBack and
+// logged. On a quorum queue before RabbitMQ 4.3 that spends one retry; on a
+// classic queue the count starts again from 0.
 func Defer() Outcome { return Outcome{kind: OutcomeDefer} }
 
 // DeferFor is [Defer] with a delay of its own, under the same rules as

@@ -43,7 +43,8 @@ type Publisher interface {
 	Check(ctx context.Context, targets []*topology.ManifestTarget) error
 
 	// Publish publishes a copy, persistent and mandatory, and calls done once: with nil when the broker confirmed it and a
-	// queue took it. It does not block, and done is called on another goroutine.
+	// queue took it. It does not wait for the confirm, and done is called on another goroutine. While the publishing
+	// connection is being opened it waits for that, for some seconds at most.
 	Publish(copy Copy, done func(error))
 
 	// Close gives up what is still unconfirmed and closes the connection, before ctx does.
