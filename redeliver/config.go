@@ -90,6 +90,27 @@ type Config struct {
 	// Defaults to 20 seconds.
 	DrainTimeout time.Duration
 
+	// AckEach acknowledges every message by itself and at once. Otherwise
+	// acknowledgements wait for one another, for two milliseconds at most, and one
+	// answer to the broker covers all messages up to the first that is not done:
+	// much faster, and should the connection be lost in those two milliseconds,
+	// the broker delivers them again.
+	//
+	// Defaults to false.
+	AckEach bool
+
+	// Sequence says which messages of a sequenced topic belong together. The
+	// manifest says whether the topic is sequenced.
+	//
+	// Required for a sequenced topic, and refused for any other.
+	Sequence *Sequence
+
+	// Telemetry watches the consumer, for metrics and traces: see package
+	// redeliver/redeliverotel.
+	//
+	// Defaults to none.
+	Telemetry Telemetry
+
 	// MaxReconnectAttempts is how often in a row connecting may fail, after a
 	// connection was lost, before the consumer gives up and Run returns the error.
 	// Attempts are made with growing pauses of up to 30 seconds.

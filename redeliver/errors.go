@@ -18,6 +18,16 @@ var ErrNoOutcome = errors.New("the handler returned no outcome: return redeliver
 // are cancelled when a shutdown is running out of time.
 var ErrDraining = errors.New("the consumer is shutting down")
 
+// ErrSequencedDefer is the reason of a retry whose handler deferred a message of
+// a sequenced topic: what follows on it would wait for ever, so a deferral
+// counts like a [Retry].
+var ErrSequencedDefer = errors.New("a message of a sequenced topic cannot be deferred, because its successors wait for it: it is retried")
+
+// ErrSequenceFailed is why a message of a sequenced topic was dead-lettered that
+// no handler saw: a message of its key failed for good before it, under
+// [FailAll].
+var ErrSequenceFailed = errors.New("a message of the same key failed for good before this one")
+
 // Permanent marks err as one that no retry will cure: [FromError] makes it a
 // [Reject], and a [Retry] with it is carried out as one. The text stays the
 // same, and errors.Is and errors.As see err. Permanent(nil) is nil.
@@ -126,18 +136,6 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
-}
-
-// StrategyError says that the manifest asks for a retry strategy that this
-// release of the library does not carry out.
-type StrategyError struct {
-	Topic, Strategy string
-}
-
-// Error implements error.
-func (e *StrategyError) Error() string {
-	return fmt.Sprintf("topic %q: this release of the consumer carries out the retry strategy \"in_place\" only, and the manifest asks for %q; "+
-		"upgrade the library, or set retry.strategy = \"in_place\" on the topic", e.Topic, e.Strategy)
 }
 
 // What a [BindError] can be about; match it with errors.Is.

@@ -14,6 +14,8 @@ type Event struct {
 	Message *Message
 	// Delay is how long the message waits from now on; zero where it does not wait.
 	Delay time.Duration
+	// Target is the queue that a copy was for, "" where the event is about no copy.
+	Target string
 	// Err is why, or nil.
 	Err error
 }
@@ -43,7 +45,9 @@ const (
 	EventHandedBack EventKind = "handed_back"
 	// EventDropped: the session of the message's delivery had ended, so its outcome could not be carried out.
 	EventDropped EventKind = "dropped"
-	// EventSetAsideFailed: the message's copy was not taken by the parked or the dead-letter queue. It waits for Delay
-	// and is published again.
+	// EventSetAsideFailed: a copy was not taken by Target. The message waits for Delay and is published again; where Delay
+	// is zero it was rejected instead.
 	EventSetAsideFailed EventKind = "set_aside_failed"
+	// EventHoldQueueMissing: Target is a hold queue that is not there. The message waits for Delay in this process.
+	EventHoldQueueMissing EventKind = "hold_queue_missing"
 )

@@ -1,10 +1,6 @@
 package redeliver
 
-import (
-	"context"
-	"encoding/json"
-	"fmt"
-)
+import "context"
 
 // Handler handles the messages of a topic.
 //
@@ -15,6 +11,9 @@ import (
 // when a shutdown begins. A handler that ignores ctx keeps its worker.
 //
 // A panic is recovered and counts as [Retry].
+//
+// [Typed] and [JSON] make a handler of a function that takes decoded values, and
+// [Chain] puts [Middleware] around one.
 type Handler interface {
 	Handle(ctx context.Context, msg *Message) Outcome
 }
@@ -24,17 +23,3 @@ type HandlerFunc func(ctx context.Context, msg *Message) Outcome
 
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, msg *Message) Outcome { return f(ctx, msg) }
-
-// JSON is a [Handler] that decodes each body as JSON into a new T and hands it
-// to handle together with the message. A body that does not decode never gets
-// there: it is parked with a *[DecodeError]. Unknown fields are ignored, and
-// text after the value is refused.
-func JSON[T any](handle func(ctx context.Context, value T, msg *Message) Outcome) Handler {
-	return HandlerFunc(func(ctx context.Context, msg *Message) Outcome {
-		var value T
-		if err := json.Unmarshal(msg.Body, &value); err != nil {
-			return Park(&DecodeError{Into: fmt.Sprintf("JSON (%T)", value), Err: err})
-		}
-		return handle(ctx, value, msg)
-	})
-}

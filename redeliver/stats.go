@@ -25,8 +25,8 @@ type Stats struct {
 
 	// Exhausted counts the dead-lettered or discarded messages whose retries were spent.
 	Exhausted uint64
-	// Expired counts those that were as old as give_up_after.
-	Expired uint64
+	// TooOld counts those that were as old as give_up_after.
+	TooOld uint64
 	// DelayTooLong counts those whose handler asked for a delay that cannot be waited.
 	DelayTooLong uint64
 
@@ -35,9 +35,18 @@ type Stats struct {
 	// Panicked counts the handler calls that panicked, and TimedOut those that exceeded HandlerTimeout.
 	Panicked, TimedOut uint64
 
-	// SetAsideFailed counts the failed attempts to publish a message to the parked or the dead-letter queue. The message
-	// is kept, waits, and is published again.
-	SetAsideFailed uint64
+	// Republished counts the copies that a hold queue took, for retries, deferrals and hops.
+	Republished uint64
+	// Hopped counts the messages that came out of a hold queue before the delay they had asked for was over, and went on
+	// waiting; no handler saw them.
+	Hopped uint64
+	// HoldQueueMissing counts the waits that happened in this process because the hold queue was not there.
+	HoldQueueMissing uint64
+	// SetAsideFailed counts the copies that were not taken, by the parked or the dead-letter queue or, for another reason
+	// than that it is missing, by a hold queue. The message is published again later or, under republish and hybrid, one
+	// that was to be set aside is rejected once. SetAsideFailures are the same by queue, nil without any.
+	SetAsideFailed   uint64
+	SetAsideFailures map[string]uint64
 	// HandedBack counts the messages that were given back to the broker before their wait was over, because the consumer
 	// timeout or a shutdown was near, or before they were started.
 	HandedBack uint64
@@ -51,4 +60,43 @@ type Stats struct {
 	Held int
 	// Running is how many handlers run at this moment.
 	Running int
+}
+
+// Add is the sum of two consumers' counters.
+func (s Stats) Add(o Stats) Stats {
+	s.Delivered += o.Delivered
+	s.Handled += o.Handled
+	s.Acked += o.Acked
+	s.Retried += o.Retried
+	s.Deferred += o.Deferred
+	s.DeadLettered += o.DeadLettered
+	s.Parked += o.Parked
+	s.Discarded += o.Discarded
+	s.Exhausted += o.Exhausted
+	s.TooOld += o.TooOld
+	s.DelayTooLong += o.DelayTooLong
+	s.Undecodable += o.Undecodable
+	s.Oversized += o.Oversized
+	s.Panicked += o.Panicked
+	s.TimedOut += o.TimedOut
+	s.Republished += o.Republished
+	s.Hopped += o.Hopped
+	s.HoldQueueMissing += o.HoldQueueMissing
+	s.SetAsideFailed += o.SetAsideFailed
+	if len(o.SetAsideFailures) > 0 {
+		sum := make(map[string]uint64, len(s.SetAsideFailures)+len(o.SetAsideFailures))
+		for _, failures := range []map[string]uint64{s.SetAsideFailures, o.SetAsideFailures} {
+			for queue, n := range failures {
+				sum[queue] += n
+			}
+		}
+		s.SetAsideFailures = sum
+	}
+	s.HandedBack += o.HandedBack
+	s.Dropped += o.Dropped
+	s.SessionsLost += o.SessionsLost
+	s.Reconnects += o.Reconnects
+	s.Held += o.Held
+	s.Running += o.Running
+	return s
 }

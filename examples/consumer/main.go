@@ -5,7 +5,9 @@
 //	terraform output -raw orders_manifest > orders.manifest.json
 //	AMQP_URL=amqp://user:password@localhost:5672 go run . -manifest orders.manifest.json
 //
-// It ends on SIGINT or SIGTERM, after the handlers that run have returned.
+// It ends on SIGINT or SIGTERM, after the handlers that run have returned. The
+// folder service has a larger one: several topics, a codec, middleware, health
+// and OpenTelemetry; deadletters handles what failed for good.
 package main
 
 import (
@@ -15,8 +17,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -28,7 +28,7 @@ func main() {
 	workers := flag.Int("workers", redeliver.DefaultWorkers, "messages that are handled at the same time")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := redeliver.ShutdownSignals(context.Background())
 	err := run(ctx, os.Getenv("AMQP_URL"), *manifest, *workers)
 	stop()
 	if err != nil {

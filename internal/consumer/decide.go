@@ -12,6 +12,8 @@ import (
 type Facts struct {
 	// RetryCount is how often the message was retried, clamped.
 	RetryCount int
+	// MessageID is the message's id, which says the shard of a hold queue.
+	MessageID string
 	// Held is how long ago the message was delivered, time in the client's buffer included.
 	Held time.Duration
 	// Age is how old the message is, where AgeKnown.
@@ -27,15 +29,23 @@ type Action struct {
 	Fate Fate
 	// Verb is how it is settled after the wait.
 	Verb Verb
-	// Hold is how long it is held before that. It fits under the broker's consumer timeout.
+	// Hold is how long it is held in this process before that. It fits under the broker's consumer timeout.
 	Hold time.Duration
+	// Delay is how long it takes from now until the message comes back, wherever it waits; 0 where it does not.
+	Delay time.Duration
 	// Early says that Hold is shorter than the wait ought to be, because the consumer timeout is near: the message is
 	// handed back.
 	Early bool
-	// RetryCount is the count with which the message is handed out again by VerbAgain.
+	// RetryCount is the count with which the message comes back.
 	RetryCount int
-	// Target is where VerbPublish publishes to.
+	// Target is where VerbPublish publishes to: a hold queue, the dead-letter queue or the parked queue.
 	Target *topology.ManifestTarget
+	// Asked is the delay that was asked for and not yet waited when the copy was decided on; 0 where the policy decided.
+	Asked time.Duration
+	// Until is when a delay that was asked for is over; the engine sets it when it publishes the copy first.
+	Until time.Time
+	// Hops says that the wait is longer than Target's, so that the copy carries the time before which no handler gets it.
+	Hops bool
 	// Reason is why; nil where the handler gave none.
 	Reason error
 	// Cause says which rule led to a final fate.
@@ -53,12 +63,17 @@ const (
 	FateDeadLettered
 	FateParked
 	FateDiscarded
+	// FateHopped: it goes on waiting in another hold queue; no handler saw it.
+	FateHopped
 )
 
 // String names the fate for a log.
 func (f Fate) String() string {
-	return [...]string{"none", "acked", "retried", "deferred", "dead-lettered", "parked", "discarded"}[f]
+	return [...]string{"none", "acked", "retried", "deferred", "dead-lettered", "parked", "discarded", "hopped"}[f]
 }
+
+// waits says that the message comes back.
+func (f Fate) waits() bool { return f == FateRetried || f == FateDeferred || f == FateHopped }
 
 // Cause says why a message is retried no more.
 type Cause string
@@ -74,19 +89,28 @@ const (
 )
 
 // Decide says what becomes of a message whose handler returned o. It is the
-// settle table of the strategy in_place:
+// design's settle table:
 //
-//	Ack                         acknowledged
-//	Retry, budget left          held for the tier's delay (or the one asked for), then given back so that the broker
-//	                            counts it; where it counts nothing, handed to a handler here with the count + 1, and given
-//	                            up when the consumer timeout leaves no room for the wait
-//	Retry, budget spent or too
-//	old or a permanent error    given up: the queue's dead-letter exchange carries it; published where it has none;
-//	                            discarded where there is no dead-letter queue
-//	Reject                      given up
-//	Defer                       held for the first tier's delay (or the one asked for), then handed to a handler here
-//	Park                        published to the parked queue where the manifest says so, else given up
+//	Ack                 acknowledged
+//	Retry, budget left  in_place: held for the tier's delay (or the one asked for), then given back so that the broker
+//	                    counts it; where it counts nothing, and in a sequenced topic, handed to a handler here with the
+//	                    count + 1, and given up when the consumer timeout leaves no room for the wait.
+//	                    broker_delayed: given back at once, and the broker delays it.
+//	                    republish: copied to the tier's hold queue with the count + 1.
+//	                    hybrid: as in_place below hold_from, as republish from there on
+//	Retry, budget       given up: the queue's dead-letter exchange carries it; published where the manifest says so;
+//	spent, too old or   discarded where there is no dead-letter queue
+//	a permanent error
+//	Reject              given up
+//	Defer               in_place: held for the first tier's delay (or the one asked for), then handed to a handler here.
+//	                    broker_delayed: given back, uncounted. republish, hybrid: as a retry of the first tier, the count
+//	                    unchanged. In a sequenced topic: as Retry
+//	Park                published to the parked queue where the manifest says so, else given up
 func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
+	if p.NeverGivesUp && o.Kind() != redeliver.OutcomeAck {
+		a := Action{Fate: FateRetried, Verb: VerbAgain, RetryCount: f.RetryCount + 1, Reason: o.Err()}
+		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
+	}
 	switch o.Kind() {
 	case redeliver.OutcomeAck:
 		return Action{Fate: FateAcked, Verb: VerbAck}
@@ -98,7 +122,10 @@ func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
 		}
 		return p.final(CauseUnreadable, o.Err())
 	case redeliver.OutcomeDefer:
-		return p.wait(f, o, Action{Fate: FateDeferred, Verb: VerbAgain, RetryCount: f.RetryCount}, 0)
+		if !p.Sequenced {
+			return p.wait(f, o, Action{Fate: FateDeferred, RetryCount: f.RetryCount}, 0)
+		}
+		o = redeliver.RetryAfter(o.Delay(), redeliver.ErrSequencedDefer)
 	case redeliver.OutcomeNone:
 		o = redeliver.Retry(redeliver.ErrNoOutcome)
 	}
@@ -109,41 +136,115 @@ func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
 		return p.final(CauseExhausted, err)
 	case topology.GivesUp(f.Age, f.AgeKnown, p.GiveUpAfter):
 		return p.final(CauseTooOld, err)
-	case p.BrokerCounts:
-		return p.wait(f, o, Action{Fate: FateRetried, Verb: VerbRequeue, Reason: err}, f.RetryCount)
 	default:
-		a := p.wait(f, o, Action{Fate: FateRetried, Verb: VerbAgain, RetryCount: f.RetryCount + 1, Reason: err}, f.RetryCount)
-		if a.Early && f.RetryCount > 0 {
-			// The count lives with this delivery: handed back, the message would start again from 0, and for ever.
-			return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: p.delay(f.RetryCount, f.Random), Possible: a.Hold, Err: err})
-		}
-		return a
+		return p.wait(f, o, Action{Fate: FateRetried, RetryCount: f.RetryCount + 1, Reason: err}, f.RetryCount)
 	}
 }
 
-// DecideUnpublished says what becomes of a message whose copy was not taken:
-// it waits the delay of its tier and is published again, and goes back to the
-// broker when the consumer timeout is near. It is never given up, because
-// giving it up would lose it.
-func (p *Policy) DecideUnpublished(f Facts, a Action) Action {
-	return p.wait(f, redeliver.Outcome{}, a, f.RetryCount)
+// Hop says what becomes of a message that comes out of a hold queue and has
+// still to wait: it waits on, and no handler sees it.
+func (p *Policy) Hop(f Facts, remaining time.Duration) Action {
+	a := Action{Fate: FateHopped, RetryCount: f.RetryCount}
+	if remaining < p.HoldFrom && remaining <= p.possible(f) {
+		a.Verb, a.Hold, a.Delay = VerbAgain, remaining, remaining
+		return a
+	}
+	return p.asked(remaining, a)
 }
 
-// wait puts a wait before a: the delay that o asked for, or that of the tier
-// for count. A delay that was asked for is waited in full or not at all; one of
-// the policy's may be cut short by the consumer timeout.
+// DecideUnpublished says what becomes of a message whose copy was not taken.
+//
+//   - A copy for a hold queue: the message waits the delay in place. Under hybrid, where the hold queue is missing, it is
+//     then retried as in place; else it is published again.
+//   - A copy for the dead-letter or the parked queue: where the strategy republishes and the queue has a dead-letter
+//     exchange, the message is rejected, once, and the broker carries it. Else it waits the delay of its tier and is
+//     published again: giving it up would lose it.
+//
+// A message that waits to be published again goes back to the broker when the
+// consumer timeout is near.
+func (p *Policy) DecideUnpublished(f Facts, a Action, missing bool) Action {
+	if !a.Fate.waits() {
+		if p.RejectUnpublished {
+			return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: a.Reason, Cause: a.Cause}
+		}
+		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
+	}
+	if missing && p.Strategy == topology.Hybrid && a.Asked <= p.possible(f) {
+		a.Target, a.Hops, a.Verb = nil, false, p.inPlaceVerb(a.Fate)
+		return p.hold(f, a, max(a.Delay, a.Asked))
+	}
+	return p.hold(f, a, a.Delay)
+}
+
+// possible is how much longer a delivery can be held.
+func (p *Policy) possible(f Facts) time.Duration { return max(0, p.HoldBound-f.Held) }
+
+// wait says where and how long a message waits: for the delay that o asks for,
+// or for that of the tier for count. A delay that was asked for is waited in
+// full or not at all; one of the policy's may be cut short by the consumer
+// timeout.
 func (p *Policy) wait(f Facts, o redeliver.Outcome, a Action, count int) Action {
-	possible := max(0, p.HoldBound-f.Held)
-	if asked := o.Delay(); asked > 0 {
-		if asked > possible {
-			return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: asked, Possible: possible, Err: o.Err()})
+	possible := p.possible(f)
+	asked := o.Delay()
+	switch {
+	case asked > 0 && len(p.Holds) > 0 && (asked >= p.HoldFrom || asked > possible):
+		return p.asked(asked, a)
+	case asked > possible:
+		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: asked, Possible: possible, Err: o.Err()})
+	case asked > 0:
+		a.Asked = asked
+		return p.inPlace(f, a, asked)
+	case p.Strategy == topology.BrokerDelayed:
+		a.Verb, a.Delay = VerbRequeue, p.brokerDelay(f.RetryCount+1)
+		if a.Fate == FateDeferred {
+			a.Verb, a.Delay = VerbHandBack, p.brokerDelay(f.RetryCount)
 		}
-		a.Hold = asked
 		return a
 	}
-	a.Hold = p.delay(count, f.Random)
-	if a.Hold > possible {
-		a.Hold, a.Early = possible, true
+	delay := p.delay(count, f.Random)
+	if shard, ok := p.holdShard(count, f.MessageID, delay > possible); ok {
+		a.Verb, a.Target, a.Delay = VerbPublish, shard.target, shard.delay
+		return a
+	}
+	return p.inPlace(f, a, delay)
+}
+
+// asked sends a message to the hold queue in which it waits next for a delay
+// that was asked for.
+func (p *Policy) asked(delay time.Duration, a Action) Action {
+	shard, last, ok := p.hop(delay)
+	if !ok {
+		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: delay, Err: a.Reason})
+	}
+	a.Verb, a.Target, a.Delay, a.Asked, a.Hops = VerbPublish, shard.target, shard.delay, delay, !last
+	return a
+}
+
+// inPlace holds a message in this process, and gives it back, or hands it out
+// again, after that.
+func (p *Policy) inPlace(f Facts, a Action, delay time.Duration) Action {
+	a.Verb = p.inPlaceVerb(a.Fate)
+	if a.Fate == FateRetried && a.Verb == VerbAgain && delay > p.possible(f) && (p.Sequenced || f.RetryCount > 0) {
+		// The count lives with this delivery: handed back, the message would start again from 0, and for ever. In a
+		// sequenced topic its successors would overtake it.
+		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: delay, Possible: p.possible(f), Err: a.Reason})
+	}
+	return p.hold(f, a, delay)
+}
+
+// inPlaceVerb is what follows on a wait in this process.
+func (p *Policy) inPlaceVerb(f Fate) Verb {
+	if f == FateRetried && p.BrokerCounts && !p.Sequenced {
+		return VerbRequeue
+	}
+	return VerbAgain
+}
+
+// hold puts a wait before a, as long as the consumer timeout allows.
+func (p *Policy) hold(f Facts, a Action, delay time.Duration) Action {
+	a.Hold, a.Delay = delay, delay
+	if possible := p.possible(f); delay > possible {
+		a.Hold, a.Delay, a.Early = possible, possible, true
 		if a.Verb != VerbRequeue { // a retry that the broker counts goes back anyway, only earlier
 			a.Verb = VerbHandBack
 		}

@@ -138,14 +138,14 @@ func checkAction(p Policy, retryCount int, want verdict, got Action) error {
 	if want.kind == "retry" && want.early && !p.BrokerCounts && retryCount > 0 {
 		want = verdict{kind: "final", cause: CauseDelayTooLong} // handed back, it would start again from 0
 	}
-	expected := Action{Hold: want.hold, Early: want.early, Cause: want.cause, Reason: got.Reason}
+	expected := Action{Hold: want.hold, Delay: want.hold, Asked: got.Asked, Early: want.early, Cause: want.cause, Reason: got.Reason}
 	switch want.kind {
 	case "ack":
 		expected.Fate, expected.Verb = FateAcked, VerbAck
 	case "retry":
-		expected.Fate, expected.Verb = FateRetried, VerbRequeue
+		expected.Fate, expected.Verb, expected.RetryCount = FateRetried, VerbRequeue, retryCount+1
 		if !p.BrokerCounts {
-			expected.Verb, expected.RetryCount = VerbAgain, retryCount+1
+			expected.Verb = VerbAgain
 		}
 	case "defer":
 		expected.Fate, expected.Verb, expected.RetryCount = FateDeferred, VerbAgain, retryCount
@@ -233,11 +233,11 @@ func TestDecideUnpublished(t *testing.T) {
 	p := testPolicy()
 	p.Parked = parked
 	published := p.Decide(Facts{RetryCount: 1}, redeliver.Park(errBoom))
-	again := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5}, published)
+	again := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5}, published, false)
 	if again.Verb != VerbPublish || again.Hold != time.Minute || again.Target != parked || again.Early {
 		t.Errorf("with time left: %+v", again)
 	}
-	late := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5, Held: testBound - time.Second}, again)
+	late := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5, Held: testBound - time.Second}, again, true)
 	if late.Verb != VerbHandBack || late.Hold != time.Second || !late.Early {
 		t.Errorf("near the consumer timeout: %+v", late)
 	}
@@ -258,12 +258,12 @@ func TestRetryCountIsClamped(t *testing.T) {
 	t.Parallel()
 	p := testPolicy()
 	for count, want := range map[int64]int{-1 << 63: 0, -1: 0, 0: 0, 2: 2, 3: 3, 4: 3, 1 << 62: 3} {
-		if got := p.RetryCount(count); got != want {
+		if got := p.RetryCount(&Delivery{Count: count}); got != want {
 			t.Errorf("count %d reads as %d, want %d", count, got, want)
 		}
 	}
 	p.BrokerCounts = false
-	if got := p.RetryCount(2); got != 0 {
+	if got := p.RetryCount(&Delivery{Count: 2}); got != 0 {
 		t.Errorf("a forged count on a classic queue reads as %d, want 0", got)
 	}
 }

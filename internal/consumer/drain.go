@@ -40,7 +40,8 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 	hurry := time.AfterFunc(timeout*3/4, func() { c.cancelHandlers(redeliver.ErrDraining) })
 	defer hurry.Stop()
 
-	c.log.Info("shutting down", "timeout", timeout, "running", c.counters.running.Load(), "held", c.holds.len())
+	c.log.Info("shutting down", "timeout", timeout, "running", c.running(), "held", c.holds.len())
+	c.health.enter(phaseDraining)
 	c.ready.stop()
 	c.holds.close()
 	close(c.draining)
@@ -48,7 +49,9 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 
 	finished := make(chan struct{})
 	go func() {
-		if s := c.current; s != nil {
+		// The messages of a sequenced topic stay with this consumer until its session is closed: cancelled earlier, another
+		// consumer would go on with their successors.
+		if s := c.current; s != nil && !c.policy.Sequenced {
 			if s.Stop(ctx) == nil {
 				await(ctx, s.received)
 			}
@@ -68,9 +71,12 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 	await(ctx, finished) // at the deadline this leaves behind whatever hangs; closing the session ends it
 
 	stranded := append(c.unconfirmed.list(), strandedIn(c.slots)...)
-	if s := c.current; s != nil && ctx.Err() != nil && !s.dead.Load() {
-		for _, t := range append(c.ready.take(s), c.holds.take(s)...) {
+	if s := c.current; s != nil && ctx.Err() != nil && !s.dead.Load() && !c.policy.Sequenced {
+		for _, t := range c.ready.take(s) {
 			stranded = append(stranded, strand(t, "connection", begun))
+		}
+		for _, x := range c.holds.take(s) {
+			stranded = append(stranded, strand(x.task, "connection", begun))
 		}
 	}
 	slices.SortFunc(stranded, func(a, b redeliver.Stranded) int { return cmp.Compare(a.DeliveryTag, b.DeliveryTag) })
@@ -79,6 +85,7 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 		if err := s.Close(closeCtx); err != nil {
 			c.log.Debug("closing the session", "error", err)
 		}
+		c.noteUnsent(s)
 	}
 	if c.publisher != nil {
 		if err := c.publisher.Close(closeCtx); err != nil {
@@ -103,8 +110,11 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 
 // giveBackAll gives back what is ready and what is held.
 func (c *Consumer) giveBackAll(s *session) {
-	for _, t := range append(c.ready.take(s), c.holds.take(s)...) {
-		c.giveBack(t)
+	for _, t := range c.ready.take(s) {
+		c.giveBack(t, Action{})
+	}
+	for _, x := range c.holds.take(s) {
+		c.giveBack(x.task, x.next)
 	}
 }
 
@@ -116,30 +126,22 @@ func await(ctx context.Context, done <-chan struct{}) {
 }
 
 func (s *slot) set(t *task, now time.Time) {
-	s.mu.Lock()
-	s.busy, s.with = true, strand(t, "handler", now)
-	s.mu.Unlock()
+	s.since.Store(now.UnixNano())
+	s.with.Store(t)
 }
 
-func (s *slot) clear() {
-	s.mu.Lock()
-	s.busy = false
-	s.mu.Unlock()
-}
+func (s *slot) clear() { s.with.Store(nil) }
 
 func strand(t *task, state string, since time.Time) redeliver.Stranded {
-	return redeliver.Stranded{MessageID: t.Message.ID, DeliveryTag: t.Tag, RetryCount: t.retryCount, State: state, Since: since}
+	return redeliver.Stranded{MessageID: t.Message.ID, DeliveryTag: t.Tag, RetryCount: t.retries(), State: state, Since: since}
 }
 
 func strandedIn(slots []slot) []redeliver.Stranded {
 	var list []redeliver.Stranded
 	for i := range slots {
-		s := &slots[i]
-		s.mu.Lock()
-		if s.busy {
-			list = append(list, s.with)
+		if t := slots[i].with.Load(); t != nil {
+			list = append(list, strand(t, "handler", time.Unix(0, slots[i].since.Load())))
 		}
-		s.mu.Unlock()
 	}
 	return list
 }

@@ -235,7 +235,7 @@ func TestNewRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := redeliver.HandlerFunc(func(context.Context, *redeliver.Message) redeliver.Outcome { return redeliver.Ack() })
-	connect := func(topology.Manifest, []*topology.ManifestTarget) (Transport, Publisher, error) {
+	connect := func(topology.Manifest, topology.ManifestQueue, []*topology.ManifestTarget) (Transport, Publisher, error) {
 		return newFakeBroker(), nil, nil
 	}
 	for name, o := range map[string]Options{

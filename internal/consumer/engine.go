@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -15,35 +16,47 @@ import (
 type Options struct {
 	// Manifest is the topic's manifest.
 	Manifest redeliver.Manifest
+	// Queue is the queue to consume: one of the manifest's work queues, or with Dead its dead-letter or parked queue.
+	Queue topology.ManifestQueue
+	// Dead says that Queue is a dead-letter or parked queue.
+	Dead bool
 	// Handler handles the messages.
 	Handler redeliver.Handler
 	// Config says how; it is validated and filled in.
 	Config redeliver.Config
 	// Connect makes the transport, and a publisher where targets is not empty.
-	Connect func(m topology.Manifest, targets []*topology.ManifestTarget) (Transport, Publisher, error)
+	Connect func(m topology.Manifest, queue topology.ManifestQueue, targets []*topology.ManifestTarget) (Transport, Publisher, error)
 	// Clock is nil for the machine's.
 	Clock Clock
 	// Random returns numbers in [0, 1) for jitter. Nil is math/rand.
 	Random func() float64
+	// Moving is told of every change to the number of things that go on in the engine by themselves. A broker in memory
+	// lets its clock stand still until that is zero. See motion. Nil: nobody asks.
+	Moving func(change int)
 }
 
 // Consumer consumes one topic. Make one with [New], then [Consumer.Bind], then
 // [Consumer.Run]; [Consumer.Close] ends it at any time.
 type Consumer struct {
 	manifest  topology.Manifest
+	queue     topology.ManifestQueue
 	policy    Policy
 	cfg       redeliver.Config
 	handler   redeliver.Handler
 	transport Transport
-	publisher Publisher // nil where the manifest publishes nothing
+	publisher Publisher       // nil where the manifest publishes nothing
+	probe     redeliver.Probe // nil without telemetry
 	clock     Clock
 	random    func() float64
+	motion    motion
 	log       *slog.Logger
 	timedOut  *redeliver.TimeoutError
 
 	counters counters
+	health   *vitals
 	ready    *readyQueue
 	holds    *holds
+	lanes    *lanes // nil where the topic is not sequenced
 
 	workers sync.WaitGroup
 	slots   []slot
@@ -95,29 +108,65 @@ func New(o Options) (*Consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := o.Config.WithDefaults()
-	policy, err := NewPolicy(manifest, cfg)
-	if err != nil {
+	policy := NewPolicy(manifest, o.Config)
+	if o.Dead {
+		policy = DeadPolicy(manifest)
+	}
+	if err := checkSequence(manifest.Topic, policy, o.Config.Sequence); err != nil {
 		return nil, err
 	}
+	if o.Queue.Name == "" {
+		o.Queue = manifest.WorkQueue
+	}
 	c := &Consumer{
-		manifest: manifest, policy: policy, cfg: cfg, handler: o.Handler, clock: o.Clock, random: o.Random,
-		log:      cfg.Logger.With("topic", manifest.Topic, "queue", manifest.WorkQueue.Name, "vhost", manifest.VHost),
-		timedOut: &redeliver.TimeoutError{Timeout: cfg.HandlerTimeout},
-		ready:    newReadyQueue(), slots: make([]slot, cfg.Workers),
+		manifest: manifest, queue: o.Queue, policy: policy, cfg: effectiveConfig(o.Config, policy), handler: o.Handler, clock: o.Clock, random: o.Random, motion: o.Moving,
+		health: newVitals(), ready: newReadyQueue(),
 		closing: make(chan struct{}), draining: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.log = c.cfg.Logger.With("topic", manifest.Topic, "queue", c.queue.Name, "vhost", manifest.VHost)
+	c.timedOut = &redeliver.TimeoutError{Timeout: c.cfg.HandlerTimeout}
+	c.slots = make([]slot, c.cfg.Workers)
 	if c.clock == nil {
 		c.clock = SystemClock{}
 	}
 	if c.random == nil {
 		c.random = rand.Float64
 	}
-	c.holds = newHolds(c.clock, cfg.MaxHeld)
-	if c.transport, c.publisher, err = o.Connect(manifest, policy.Targets()); err != nil {
+	if policy.Sequenced {
+		c.lanes = newLanes(o.Config.Sequence)
+	}
+	c.holds = newHolds(c.clock, c.cfg.MaxHeld)
+	c.ready.motion, c.holds.motion = c.motion, c.motion
+	if c.transport, c.publisher, err = o.Connect(manifest, c.queue, policy.Targets()); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// effectiveConfig fills in the defaults. Where the broker delays retries,
+// nothing needs to be prefetched for a message that waits, and a lost
+// connection delays every prefetched message.
+func effectiveConfig(cfg redeliver.Config, p Policy) redeliver.Config {
+	cfg = cfg.WithDefaults()
+	if p.Strategy == topology.BrokerDelayed {
+		cfg.Prefetch, cfg.MaxHeld = cfg.Workers, cfg.Workers
+	}
+	return cfg
+}
+
+// checkSequence refuses a sequenced topic whose keys are not known, and keys
+// that would have no effect.
+func checkSequence(topic string, p Policy, s *redeliver.Sequence) error {
+	switch {
+	case p.Sequenced && (s == nil || s.Key == nil):
+		return fmt.Errorf("topic %q is sequenced: say in Config.Sequence which messages belong together, "+
+			"such as &redeliver.Sequence{Key: redeliver.KeyFromRoutingKey}", topic)
+	case !p.Sequenced && s != nil && !p.NeverGivesUp:
+		return fmt.Errorf("topic %q is not sequenced, so its messages are in no order that Config.Sequence could keep; "+
+			"set sequenced on the topic resource, or leave Config.Sequence out", topic)
+	default:
+		return nil
+	}
 }
 
 // Bind checks that messages can be published where the manifest needs it, and
@@ -135,6 +184,12 @@ func (c *Consumer) Bind(ctx context.Context) error {
 			}
 		}
 		return err
+	}
+	if c.cfg.Telemetry != nil {
+		c.probe = c.cfg.Telemetry.Watch(redeliver.Watched{
+			System: c.manifest.Broker, Topic: c.manifest.Topic, Queue: c.queue.Name, VHost: c.manifest.VHost,
+			Stats: c.Stats, Health: c.Health,
+		})
 	}
 	c.start(s)
 	c.mu.Lock()
@@ -166,6 +221,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.enter(stateRunning); err != nil {
 		return err
 	}
+	c.health.enter("")
 	c.handlerCtx, c.cancelHandlers = context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -179,7 +235,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	stopHolds, holdsStopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(holdsStopped)
-		c.holds.run(stopHolds, c.wake)
+		c.holds.run(stopHolds, c.finish)
 	}()
 	err := c.serve(ctx)
 	if drainErr := c.drain(stopHolds, holdsStopped); err == nil {
@@ -238,8 +294,16 @@ func (c *Consumer) leave(result error) {
 	c.mu.Lock()
 	c.state, c.result = stateClosed, result
 	c.mu.Unlock()
+	c.health.enter(phaseClosed)
+	if c.probe != nil {
+		c.probe.Close()
+	}
 	close(c.done)
 }
+
+// ResetSequence lets the messages of a key be handled again after one of them
+// failed for good under redeliver.FailAll. It returns false when none had.
+func (c *Consumer) ResetSequence(key string) bool { return c.lanes != nil && c.lanes.reset(key) }
 
 // whenClosing calls do when Close is called. The returned function stops
 // waiting for that.

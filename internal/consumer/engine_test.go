@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -161,7 +162,7 @@ func TestTiersAreWaited(t *testing.T) {
 					}
 					stats := r.Stats()
 					stats.Delivered = 0
-					if stats != tt.stats {
+					if !reflect.DeepEqual(stats, tt.stats) {
 						t.Errorf("stats %+v\nwant  %+v", stats, tt.stats)
 					}
 					if err := r.wait(); err != nil {

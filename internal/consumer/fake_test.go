@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -138,6 +140,8 @@ func (s *fakeSession) Settle(d *Delivery, verb Verb) error {
 	return nil
 }
 
+func (s *fakeSession) Unsent() int { return 0 }
+
 func (s *fakeSession) Stop(ctx context.Context) error {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -166,10 +170,13 @@ func (s *fakeSession) end(reason error) {
 	}
 	s.lost = reason
 	close(s.closed)
-	for _, m := range s.unacked {
+	var back []*fakeMessage // to the head, in order, as a quorum queue does
+	for _, tag := range slices.Sorted(maps.Keys(s.unacked)) {
+		m := s.unacked[tag]
 		m.count++
-		s.b.ready = append(s.b.ready, m)
+		back = append(back, m)
 	}
+	s.b.ready = append(back, s.b.ready...)
 	s.b.changed.Broadcast()
 }
 
@@ -223,6 +230,8 @@ func (p *fakePublisher) Publish(c Copy, done func(error)) {
 	}
 	go done(err)
 }
+
+func (p *fakePublisher) Blocked() (string, bool) { return "", false }
 
 func (p *fakePublisher) Close(context.Context) error {
 	p.mu.Lock()
@@ -279,7 +288,7 @@ func newConsumer(t *testing.T, s setup) (*Consumer, *recorder) {
 	}
 	c, err := New(Options{
 		Manifest: manifest, Handler: s.handler, Config: s.config,
-		Connect: func(topology.Manifest, []*topology.ManifestTarget) (Transport, Publisher, error) {
+		Connect: func(topology.Manifest, topology.ManifestQueue, []*topology.ManifestTarget) (Transport, Publisher, error) {
 			if s.publisher == nil {
 				return s.broker, nil, nil
 			}

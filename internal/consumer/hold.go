@@ -9,13 +9,16 @@ import (
 // holds are the deliveries that wait, the one that is due first in front. One
 // goroutine and one timer serve all of them.
 type holds struct {
-	clock Clock
-	limit int
+	clock  Clock
+	limit  int
+	motion motion
 	// wake tells the goroutine that the first due time may have changed.
 	wake chan struct{}
 
 	mu    sync.Mutex
-	tasks taskHeap
+	tasks heldHeap
+	// deferred is how many of tasks were deferred.
+	deferred int
 	// closed: a shutdown has begun and nothing is held any more.
 	closed bool
 }
@@ -38,9 +41,16 @@ const (
 	holdEnded
 )
 
-// add holds a task until t.due, unless the limit is reached; beyond says that
+// held is a task that waits, and what happens to it when it is due.
+type held struct {
+	*task
+	next Action
+	due  time.Time
+}
+
+// add holds a task until due, unless the limit is reached; beyond says that
 // the limit does not apply.
-func (h *holds) add(t *task, beyond bool) holdResult {
+func (h *holds) add(t *task, next Action, due time.Time, beyond bool) holdResult {
 	h.mu.Lock()
 	switch {
 	case h.closed:
@@ -53,13 +63,17 @@ func (h *holds) add(t *task, beyond bool) holdResult {
 		h.mu.Unlock()
 		return holdFull
 	}
-	heap.Push(&h.tasks, t)
-	first := t.index == 0
+	x := &held{t, next, due}
+	heap.Push(&h.tasks, x)
+	h.count(x, 1)
+	first := h.tasks[0] == x
 	h.mu.Unlock()
 	if first {
+		h.motion.add(1)
 		select {
 		case h.wake <- struct{}{}:
 		default:
+			h.motion.add(-1)
 		}
 	}
 	return holdTaken
@@ -67,31 +81,41 @@ func (h *holds) add(t *task, beyond bool) holdResult {
 
 // run calls fire with each task when it is due, until stop is closed. fire
 // must not block.
-func (h *holds) run(stop <-chan struct{}, fire func(*task)) {
+func (h *holds) run(stop <-chan struct{}, fire func(*task, Action)) {
+	var timer Timer
+	woken := false
 	for {
 		due, wait, any := h.next()
-		for _, t := range due {
-			fire(t)
+		for _, x := range due {
+			fire(x.task, x.next)
+		}
+		if timer != nil {
+			timer.Stop() // only now that what it was for is done: see motion
+			timer = nil
 		}
 		if len(due) > 0 {
 			continue // firing took time: look again
 		}
-		var timer Timer
 		var expired <-chan time.Time // nil, which never delivers, while nothing is held
 		if any {
 			timer = h.clock.NewTimer(wait)
 			expired = timer.C()
 		}
+		if woken {
+			h.motion.add(-1)
+			woken = false
+		}
 		select {
 		case <-expired:
 		case <-h.wake:
+			woken = true
 		case <-stop:
-		}
-		if timer != nil {
-			timer.Stop()
 		}
 		select {
 		case <-stop:
+			if timer != nil {
+				timer.Stop()
+			}
 			return
 		default:
 		}
@@ -100,12 +124,14 @@ func (h *holds) run(stop <-chan struct{}, fire func(*task)) {
 
 // next takes out the tasks that are due, and says how long the first of the
 // others still waits, if there is any.
-func (h *holds) next() (due []*task, wait time.Duration, any bool) {
+func (h *holds) next() (due []*held, wait time.Duration, any bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clock.Now()
 	for len(h.tasks) > 0 && !h.tasks[0].due.After(now) {
-		due = append(due, heap.Pop(&h.tasks).(*task))
+		x := heap.Pop(&h.tasks).(*held)
+		h.count(x, -1)
+		due = append(due, x)
 	}
 	if len(h.tasks) == 0 {
 		return due, 0, false
@@ -114,23 +140,21 @@ func (h *holds) next() (due []*task, wait time.Duration, any bool) {
 }
 
 // take takes out the tasks of a session.
-func (h *holds) take(s *session) []*task {
+func (h *holds) take(s *session) []*held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var taken []*task
+	var taken []*held
 	kept := h.tasks[:0]
-	for _, t := range h.tasks {
-		if t.session == s {
-			taken = append(taken, t)
+	for _, x := range h.tasks {
+		if x.session == s {
+			h.count(x, -1)
+			taken = append(taken, x)
 		} else {
-			kept = append(kept, t)
+			kept = append(kept, x)
 		}
 	}
 	clear(h.tasks[len(kept):])
 	h.tasks = kept
-	for i, t := range h.tasks {
-		t.index = i
-	}
 	heap.Init(&h.tasks)
 	return taken
 }
@@ -148,28 +172,35 @@ func (h *holds) len() int {
 	return len(h.tasks)
 }
 
-// taskHeap orders tasks by due time; it implements heap.Interface.
-type taskHeap []*task
-
-func (h taskHeap) Len() int           { return len(h) }
-func (h taskHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h taskHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+// count keeps the number of deferred tasks. h.mu is held.
+func (h *holds) count(x *held, by int) {
+	if x.next.Fate == FateDeferred {
+		h.deferred += by
+	}
 }
+
+// full says whether as many tasks are held as may be, and how many of them were deferred.
+func (h *holds) full() (full bool, deferred int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.limit > 0 && len(h.tasks) >= h.limit, h.deferred
+}
+
+// heldHeap orders tasks by due time; it implements heap.Interface.
+type heldHeap []*held
+
+func (h heldHeap) Len() int           { return len(h) }
+func (h heldHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h heldHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
-func (h *taskHeap) Push(x any) {
-	t := x.(*task)
-	t.index = len(*h)
-	*h = append(*h, t)
-}
+func (h *heldHeap) Push(x any) { *h = append(*h, x.(*held)) }
 
 // Pop implements heap.Interface.
-func (h *taskHeap) Pop() any {
+func (h *heldHeap) Pop() any {
 	old := *h
-	t := old[len(old)-1]
+	x := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	return t
+	return x
 }

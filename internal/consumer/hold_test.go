@@ -13,23 +13,23 @@ func TestHoldsFireInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		h := newHolds(SystemClock{}, n)
-		fired := make(chan *task, n)
+		fired := make(chan *held, n)
 		stop, stopped := make(chan struct{}), make(chan struct{})
-		late := 0
+		late, start := 0, time.Now()
 		go func() {
 			defer close(stopped)
-			h.run(stop, func(t *task) {
-				if !t.due.Equal(time.Now()) {
+			h.run(stop, func(t *task, next Action) {
+				x := &held{t, next, start.Add(next.Delay)}
+				if !x.due.Equal(time.Now()) {
 					late++
 				}
-				fired <- t
+				fired <- x
 			})
 		}()
-		s := newSession(nil, 1, time.Now())
-		start := time.Now()
+		s := newSession(nil, 1, start)
 		for i := range n {
-			due := start.Add(time.Duration(1+rand.IntN(10_000)) * time.Millisecond)
-			if got := h.add(&task{session: s, due: due}, false); got != holdTaken {
+			delay := time.Duration(1+rand.IntN(10_000)) * time.Millisecond
+			if got := h.add(&task{session: s}, Action{Delay: delay}, start.Add(delay), false); got != holdTaken {
 				t.Fatalf("task %d: %v", i, got)
 			}
 		}
@@ -62,11 +62,11 @@ func TestHoldsWakeForAnEarlierTask(t *testing.T) {
 		fired := make(chan time.Duration, 2)
 		start := time.Now()
 		stop := make(chan struct{})
-		go h.run(stop, func(*task) { fired <- time.Since(start) })
+		go h.run(stop, func(*task, Action) { fired <- time.Since(start) })
 		s := newSession(nil, 1, start)
-		h.add(&task{session: s, due: start.Add(time.Hour)}, false)
+		h.add(&task{session: s}, Action{}, start.Add(time.Hour), false)
 		synctest.Wait()
-		h.add(&task{session: s, due: start.Add(time.Second)}, false)
+		h.add(&task{session: s}, Action{}, start.Add(time.Second), false)
 		if got := <-fired; got != time.Second {
 			t.Errorf("the earlier task fired after %s", got)
 		}
@@ -88,12 +88,12 @@ func TestHoldsRefuse(t *testing.T) {
 		beyond  bool
 		want    holdResult
 	}{{alive, false, holdTaken}, {ended, false, holdEnded}, {alive, false, holdTaken}, {alive, false, holdFull}, {alive, true, holdTaken}} {
-		if got := h.add(&task{session: step.session, due: now}, step.beyond); got != step.want {
+		if got := h.add(&task{session: step.session}, Action{}, now, step.beyond); got != step.want {
 			t.Errorf("step %d: %v, want %v", i, got, step.want)
 		}
 	}
 	h.close()
-	if got := h.add(&task{session: alive, due: now}, true); got != holdClosed {
+	if got := h.add(&task{session: alive}, Action{}, now, true); got != holdClosed {
 		t.Errorf("after close: %v", got)
 	}
 	if h.len() != 3 {
@@ -113,7 +113,7 @@ func TestHoldsTake(t *testing.T) {
 		if i%3 == 0 {
 			s = b
 		}
-		h.add(&task{session: s, due: now.Add(-time.Duration(rand.IntN(1000)) * time.Second)}, false)
+		h.add(&task{session: s}, Action{}, now.Add(-time.Duration(rand.IntN(1000))*time.Second), false)
 	}
 	if got := len(h.take(b)); got != 167 {
 		t.Errorf("took %d, want 167", got)

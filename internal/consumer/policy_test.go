@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -66,24 +65,9 @@ func TestNewPolicy(t *testing.T) {
 		},
 	}
 	for name, tt := range tests {
-		p, err := NewPolicy(testManifest(t, tt.spec), tt.config)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if !tt.check(p) {
+		p := NewPolicy(testManifest(t, tt.spec), tt.config)
+		if !tt.check(p) {
 			t.Errorf("%s: %+v", name, p)
-		}
-	}
-}
-
-func TestNewPolicyRefusesOtherStrategies(t *testing.T) {
-	t.Parallel()
-	m := testManifest(t, nil)
-	for _, strategy := range topology.Strategies() {
-		m.Retry.Strategy = strategy
-		_, err := NewPolicy(m, redeliver.Config{})
-		var refused *redeliver.StrategyError
-		if want := strategy != topology.InPlace; errors.As(err, &refused) != want {
-			t.Errorf("strategy %s: %v", strategy, err)
 		}
 	}
 }

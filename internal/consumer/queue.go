@@ -6,11 +6,17 @@ import "sync"
 // prefetch of the one session that is alive: the tasks of a session that ended
 // are taken out.
 type readyQueue struct {
+	motion motion
+
 	mu     sync.Mutex
 	filled sync.Cond
 	// tasks[head:] wait, the first one first.
 	tasks []*task
 	head  int
+	// idle is how many workers wait for a task. waking says that one of them was woken and has not got its task yet: it
+	// wakes the next one if there is more to do, so that a burst of short tasks does not wake every worker.
+	idle   int
+	waking bool
 	// stopped: no worker gets another task.
 	stopped bool
 }
@@ -24,6 +30,7 @@ func newReadyQueue() *readyQueue {
 // push adds a task at the end. The queue keeps taking tasks after stop: the
 // drain gives them back.
 func (q *readyQueue) push(t *task) {
+	q.motion.add(1)
 	q.mu.Lock()
 	if q.head > len(q.tasks)/2 && q.head > 64 { // amortised: every task is moved once at most for each one taken out
 		n := copy(q.tasks, q.tasks[q.head:])
@@ -31,24 +38,44 @@ func (q *readyQueue) push(t *task) {
 		q.tasks, q.head = q.tasks[:n], 0
 	}
 	q.tasks = append(q.tasks, t)
+	wake := q.wakes()
 	q.mu.Unlock()
-	q.filled.Signal()
+	if wake {
+		q.filled.Signal()
+	}
+}
+
+// wakes says whether a worker is to be woken, by the caller. q.mu is held.
+func (q *readyQueue) wakes() bool {
+	if q.waking || q.idle == 0 || q.head == len(q.tasks) {
+		return false
+	}
+	q.waking = true
+	return true
 }
 
 // pop waits for a task. It returns false once the queue was stopped.
 func (q *readyQueue) pop() (*task, bool) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	for q.head == len(q.tasks) && !q.stopped {
+		q.idle++
 		q.filled.Wait()
+		q.idle--
+		q.waking = false
 	}
 	if q.stopped {
+		q.mu.Unlock()
 		return nil, false
 	}
 	t := q.tasks[q.head]
 	q.tasks[q.head] = nil
 	if q.head++; q.head == len(q.tasks) {
 		q.tasks, q.head = q.tasks[:0], 0
+	}
+	wake := q.wakes()
+	q.mu.Unlock()
+	if wake {
+		q.filled.Signal()
 	}
 	return t, true
 }
@@ -76,5 +103,6 @@ func (q *readyQueue) take(s *session) []*task {
 	}
 	clear(q.tasks[len(kept):])
 	q.tasks, q.head = kept, 0
+	q.motion.add(-len(taken))
 	return taken
 }

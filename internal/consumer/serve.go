@@ -26,9 +26,11 @@ const (
 func (c *Consumer) start(s Session) {
 	c.sessions++
 	c.current = newSession(s, c.sessions, c.clock.Now())
-	go c.receive(c.current)
+	c.current.motion = c.motion
+	c.health.connect(c.current.since)
 	c.log.Info("subscribed", "session", c.current.number, "prefetch", c.cfg.Prefetch, "workers", c.cfg.Workers)
 	c.emit(redeliver.Event{Kind: redeliver.EventConnected})
+	go c.receive(c.current)
 }
 
 // receive takes deliveries off a session until it ends.
@@ -50,10 +52,25 @@ func (c *Consumer) receive(s *session) {
 // admit makes a delivery ready for a worker.
 func (c *Consumer) admit(t *task) {
 	c.counters.delivered.Add(1)
-	t.retryCount = c.policy.RetryCount(t.Count)
 	t.Message.Topic = c.manifest.Topic
-	if ts := t.Message.Timestamp; ts.Unix() > 0 { // in place nothing but the timestamp tells the age
-		t.Message.FirstSeen = ts
+	t.Message.FirstSeen = c.policy.FirstSeen(&t.Message)
+	t.setRetries(c.policy.RetryCount(&t.Delivery))
+	if c.policy.republishes() {
+		if remaining := c.policy.Remaining(&t.Message, c.clock.Now()); remaining > 0 {
+			c.carryOut(t, c.policy.Hop(c.facts(t), remaining), true)
+			return
+		}
+	}
+	if c.lanes != nil {
+		key, err := c.lanes.keyOf(&t.Message)
+		if err != nil {
+			c.log.Error("the key of a sequenced message could not be found: it is dead-lettered", messageAttrs(t, "error", err)...)
+			c.carryOut(t, c.policy.final(CauseRejected, fmt.Errorf("%w: %w", errNoKey, err)), true)
+			return
+		}
+		if !c.lanes.enter(t, key) {
+			return
+		}
 	}
 	c.ready.push(t)
 }
@@ -68,6 +85,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 			return nil
 		case <-c.current.received:
 		}
+		c.motion.add(1)
 		if c.clock.Now().Sub(c.current.since) >= stableAfter {
 			pause = backoffFirst
 		}
@@ -87,9 +105,11 @@ func (c *Consumer) serve(ctx context.Context) error {
 			case c.cfg.MaxReconnectAttempts > 0 && attempt >= c.cfg.MaxReconnectAttempts:
 				return fmt.Errorf("gave up connecting after %d attempts: %w", attempt, err)
 			default:
+				c.health.fail(attempt, err)
 				c.log.Warn("connecting failed; will try again", "attempt", attempt, "next_pause", pause, "error", err)
 			}
 		}
+		c.motion.add(-1)
 	}
 }
 
@@ -99,12 +119,20 @@ func (c *Consumer) lose(s *session) {
 	s.end()
 	c.current = nil
 	c.counters.sessionsLost.Add(1)
-	notStarted := len(c.ready.take(s))
-	held := c.holds.take(s)
-	for _, t := range held {
-		c.drop(t)
+	notStarted := 0
+	if c.lanes != nil {
+		notStarted = c.lanes.forget(s)
+	}
+	ready, held := c.ready.take(s), c.holds.take(s)
+	notStarted += len(ready)
+	for _, t := range ready {
+		c.nextInLane(t, Action{})
+	}
+	for _, x := range held {
+		c.drop(x.task)
 	}
 	c.retire(s)
+	c.health.lose(c.clock.Now(), s.lost)
 
 	level, reason := slog.LevelWarn, string(LostConnection)
 	var lost *LostError
@@ -130,6 +158,7 @@ func (c *Consumer) retire(s *session) {
 		if err := s.Close(ctx); err != nil {
 			c.log.Debug("closing a lost session", "session", s.number, "error", err)
 		}
+		c.noteUnsent(s)
 	}()
 }
 
@@ -137,6 +166,8 @@ func (c *Consumer) retire(s *session) {
 func (c *Consumer) sleep(ctx context.Context, d time.Duration) bool {
 	timer := c.clock.NewTimer(d)
 	defer timer.Stop()
+	c.motion.add(-1)
+	defer c.motion.add(1)
 	select {
 	case <-timer.C():
 		return true

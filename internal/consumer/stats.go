@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
@@ -13,27 +12,46 @@ import (
 
 // counters are what [redeliver.Stats] is read from.
 type counters struct {
-	delivered, handled                                            atomic.Uint64
-	acked, retried, deferred, deadLettered, parked, discarded     atomic.Uint64
-	exhausted, tooOld, delayTooLong                               atomic.Uint64
-	undecodable, oversized, panicked, timedOut                    atomic.Uint64
-	setAsideFailed, handedBack, dropped, sessionsLost, reconnects atomic.Uint64
-	running                                                       atomic.Int64
+	delivered, handled                                        atomic.Uint64
+	acked, retried, deferred, deadLettered, parked, discarded atomic.Uint64
+	exhausted, tooOld, delayTooLong                           atomic.Uint64
+	undecodable, oversized, panicked, timedOut                atomic.Uint64
+	republished, hopped, holdQueueMissing, setAsideFailed     atomic.Uint64
+	handedBack, dropped, sessionsLost, reconnects             atomic.Uint64
+	running                                                   atomic.Int64
 }
 
 // Stats reads the counters.
 func (c *Consumer) Stats() redeliver.Stats {
 	n := &c.counters
 	return redeliver.Stats{
-		Delivered: n.delivered.Load(), Handled: n.handled.Load(),
+		Delivered: n.delivered.Load(), Handled: c.handled(),
 		Acked: n.acked.Load(), Retried: n.retried.Load(), Deferred: n.deferred.Load(),
 		DeadLettered: n.deadLettered.Load(), Parked: n.parked.Load(), Discarded: n.discarded.Load(),
-		Exhausted: n.exhausted.Load(), Expired: n.tooOld.Load(), DelayTooLong: n.delayTooLong.Load(),
+		Exhausted: n.exhausted.Load(), TooOld: n.tooOld.Load(), DelayTooLong: n.delayTooLong.Load(),
 		Undecodable: n.undecodable.Load(), Oversized: n.oversized.Load(), Panicked: n.panicked.Load(), TimedOut: n.timedOut.Load(),
-		SetAsideFailed: n.setAsideFailed.Load(), HandedBack: n.handedBack.Load(), Dropped: n.dropped.Load(),
+		Republished: n.republished.Load(), Hopped: n.hopped.Load(), HoldQueueMissing: n.holdQueueMissing.Load(),
+		SetAsideFailed: n.setAsideFailed.Load(), SetAsideFailures: c.health.setAsideFailures(), HandedBack: n.handedBack.Load(), Dropped: n.dropped.Load(),
 		SessionsLost: n.sessionsLost.Load(), Reconnects: n.reconnects.Load(),
-		Held: c.holds.len(), Running: int(n.running.Load()),
+		Held: c.holds.len(), Running: c.running(),
 	}
+}
+
+// handled is how often handlers were called, and running how many run.
+func (c *Consumer) handled() (n uint64) {
+	for i := range c.slots {
+		n += c.slots[i].handled.Load()
+	}
+	return n
+}
+
+func (c *Consumer) running() (n int) {
+	for i := range c.slots {
+		if c.slots[i].with.Load() != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // emit tells OnEvent, if there is one. The message in the event is a copy.
@@ -55,28 +73,41 @@ func (c *Consumer) emitFor(t *task, e redeliver.Event) {
 		return
 	}
 	msg := t.Message
-	msg.RetryCount = t.retryCount
+	msg.RetryCount = t.retries()
 	e.Message = &msg
 	c.emit(e)
 }
 
 func messageAttrs(t *task, more ...any) []any {
-	return append([]any{"message_id", t.Message.ID, "retry_count", t.retryCount}, more...)
+	return append([]any{"message_id", t.Message.ID, "retry_count", t.retries()}, more...)
 }
 
 // noteWait counts, logs and tells of a message that begins to wait.
 func (c *Consumer) noteWait(t *task, a Action) {
-	if a.Fate == FateDeferred {
-		c.counters.deferred.Add(1)
-		if c.log.Enabled(context.Background(), slog.LevelDebug) {
-			c.log.Debug("message deferred", messageAttrs(t, "delay", a.Hold)...)
+	debug := c.log.Enabled(context.Background(), slog.LevelDebug)
+	switch a.Fate {
+	case FateHopped:
+		c.counters.hopped.Add(1)
+		if debug {
+			c.log.Debug("message waits on: the delay it asked for is not over", messageAttrs(t, "delay", a.Delay)...)
 		}
-		c.emitFor(t, redeliver.Event{Kind: redeliver.EventDeferred, Delay: a.Hold})
-		return
+	case FateDeferred:
+		c.counters.deferred.Add(1)
+		if debug {
+			c.log.Debug("message deferred", messageAttrs(t, "delay", a.Delay)...)
+		}
+		c.emitFor(t, redeliver.Event{Kind: redeliver.EventDeferred, Delay: a.Delay})
+	default:
+		c.counters.retried.Add(1)
+		level := slog.LevelInfo
+		if errors.Is(a.Reason, redeliver.ErrSequencedDefer) {
+			level = slog.LevelWarn
+		}
+		if c.log.Enabled(context.Background(), level) {
+			c.log.Log(context.Background(), level, "message will be retried", messageAttrs(t, "delay", a.Delay, "error", a.Reason)...)
+		}
+		c.emitFor(t, redeliver.Event{Kind: redeliver.EventRetried, Delay: a.Delay, Err: a.Reason})
 	}
-	c.counters.retried.Add(1)
-	c.log.Info("message will be retried", messageAttrs(t, "delay", a.Hold, "error", a.Reason)...)
-	c.emitFor(t, redeliver.Event{Kind: redeliver.EventRetried, Delay: a.Hold, Err: a.Reason})
 }
 
 // noteSettled counts, logs and tells of a message that was settled.
@@ -93,6 +124,11 @@ func (c *Consumer) noteSettled(t *task, a Action) {
 		return
 	}
 	switch a.Fate {
+	case FateRetried, FateDeferred, FateHopped:
+		if a.Verb == VerbPublish {
+			c.counters.republished.Add(1)
+			c.health.found(a.Target.Name)
+		}
 	case FateAcked:
 		c.counters.acked.Add(1)
 		if c.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -103,26 +139,17 @@ func (c *Consumer) noteSettled(t *task, a Action) {
 		c.noteCause(a)
 		c.counters.deadLettered.Add(1)
 		c.log.Warn("message dead-lettered", messageAttrs(t, "dead_letter_queue", c.policy.DeadLetter.Name, "cause", string(a.Cause), "error", a.Reason)...)
-		c.emitFor(t, redeliver.Event{Kind: redeliver.EventDeadLettered, Err: finalError(a)})
+		c.emitFor(t, redeliver.Event{Kind: redeliver.EventDeadLettered, Err: failure(a)})
 	case FateParked:
 		c.counters.parked.Add(1)
 		c.log.Warn("message parked", messageAttrs(t, "parked_queue", a.Target.Name, "cause", string(a.Cause), "error", a.Reason)...)
-		c.emitFor(t, redeliver.Event{Kind: redeliver.EventParked, Err: finalError(a)})
+		c.emitFor(t, redeliver.Event{Kind: redeliver.EventParked, Err: failure(a)})
 	case FateDiscarded:
 		c.noteCause(a)
 		c.counters.discarded.Add(1)
 		c.log.Warn("message discarded: the topic has no dead-letter queue", messageAttrs(t, "cause", string(a.Cause), "error", a.Reason)...)
-		c.emitFor(t, redeliver.Event{Kind: redeliver.EventDiscarded, Err: finalError(a)})
+		c.emitFor(t, redeliver.Event{Kind: redeliver.EventDiscarded, Err: failure(a)})
 	}
-}
-
-// finalError is why a message is retried no more: the rule, and what the
-// handler said.
-func finalError(a Action) error {
-	if a.Reason == nil {
-		return errors.New(string(a.Cause))
-	}
-	return fmt.Errorf("%s: %w", a.Cause, a.Reason)
 }
 
 func (c *Consumer) noteCause(a Action) {
@@ -142,12 +169,33 @@ func (c *Consumer) noteHandedBack(t *task) {
 	c.emitFor(t, redeliver.Event{Kind: redeliver.EventHandedBack, Err: redeliver.ErrDraining})
 }
 
-// notePublishFailed counts, logs and tells of a copy that was not taken.
-func (c *Consumer) notePublishFailed(t *task, next Action, err error) {
+// noteUnpublished counts, logs and tells of a copy that was not taken.
+func (c *Consumer) noteUnpublished(t *task, a, next Action, err error) {
+	attrs := messageAttrs(t, "target", a.Target.Name, "delay", next.Hold, "error", err, "reason", a.Reason)
+	if a.Fate.waits() && errors.Is(err, ErrNoQueue) {
+		c.counters.holdQueueMissing.Add(1)
+		c.health.miss(a.Target.Name, c.clock.Now())
+		c.log.Warn("a hold queue is missing: the message waits in the consumer; apply the Terraform configuration that has the topic's ladder", attrs...)
+		c.emitFor(t, redeliver.Event{Kind: redeliver.EventHoldQueueMissing, Delay: next.Hold, Target: a.Target.Name, Err: err})
+		return
+	}
 	c.counters.setAsideFailed.Add(1)
-	c.log.Error("a message could not be set aside: it waits and is published again",
-		messageAttrs(t, "target", next.Target.Name, "delay", next.Hold, "cause", string(next.Cause), "error", err, "reason", next.Reason)...)
-	c.emitFor(t, redeliver.Event{Kind: redeliver.EventSetAsideFailed, Delay: next.Hold, Err: err})
+	c.health.failSetAside(a.Target.Name, c.clock.Now(), err)
+	if next.Verb == VerbDeadLetter {
+		c.log.Error("a message could not be set aside: it is rejected, and where its dead-letter queue is missing the broker keeps or drops it as the queue's arguments say", attrs...)
+	} else {
+		c.log.Error("a message could not be set aside: it waits and is published again", attrs...)
+	}
+	c.emitFor(t, redeliver.Event{Kind: redeliver.EventSetAsideFailed, Delay: next.Hold, Target: a.Target.Name, Err: err})
+}
+
+// noteUnsent counts and logs acknowledgements that waited for others when their
+// session ended.
+func (c *Consumer) noteUnsent(s *session) {
+	if n := s.Unsent(); n > 0 {
+		c.counters.dropped.Add(uint64(n)) //nolint:gosec // a number of messages
+		c.log.Info("acknowledgements did not reach the broker before the session ended; it delivers their messages again", "session", s.number, "messages", n)
+	}
 }
 
 // drop forgets a message whose session has ended: the broker has it.
@@ -157,4 +205,5 @@ func (c *Consumer) drop(t *task) {
 		c.log.Debug("outcome dropped: the session of its delivery has ended", messageAttrs(t)...)
 	}
 	c.emitFor(t, redeliver.Event{Kind: redeliver.EventDropped, Err: errSessionEnded})
+	c.nextInLane(t, Action{})
 }

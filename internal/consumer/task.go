@@ -1,9 +1,12 @@
 package consumer
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
 // task is one delivery on its way through the engine. It is in one place at a
@@ -11,14 +14,38 @@ import (
 type task struct {
 	Delivery
 	session *session
-	// retryCount is the count with which the handler is called next.
-	retryCount int
+	// retryCount is the count with which the handler is called next. It is atomic because a shutdown names tasks that it
+	// does not own.
+	retryCount atomic.Int32
+	// lane is where the task stands in line with the others of its key; nil where the topic is not sequenced.
+	lane *lane
+	// ctx is what telemetry made of the handler's context; nil without telemetry.
+	ctx context.Context //nolint:containedctx // it belongs to this one message, and goes with it
 
-	// next is what happens at due, while the task is held.
-	next Action
-	due  time.Time
-	// index is the task's place in the heap of the held.
-	index int
+	// first is the message as the handler gets it at its first call: the handler's own, and one allocation less.
+	first redeliver.Message
+	given bool
+}
+
+// hand is the message for the next call of the handler.
+func (t *task) hand() *redeliver.Message {
+	msg := &t.first
+	if t.given {
+		msg = new(redeliver.Message)
+	}
+	t.given = true
+	*msg = t.Message
+	msg.RetryCount = t.retries()
+	return msg
+}
+
+func (t *task) retries() int     { return int(t.retryCount.Load()) }
+func (t *task) setRetries(n int) { t.retryCount.Store(int32(n)) } //nolint:gosec // bounded by max_retries
+func (t *task) context() context.Context {
+	if t.ctx == nil {
+		return context.Background()
+	}
+	return t.ctx
 }
 
 // session is a transport's session with its state in the engine.
@@ -36,6 +63,12 @@ type session struct {
 	ended   chan struct{}
 	dead    atomic.Bool
 	endOnce sync.Once
+
+	// resting is how many workers wait for the clock with a task of this session: its end wakes them. It is guarded by mu,
+	// and dead is set under it.
+	mu      sync.Mutex
+	resting int
+	motion  motion
 }
 
 func newSession(s Session, number int, now time.Time) *session {
@@ -45,7 +78,10 @@ func newSession(s Session, number int, now time.Time) *session {
 // end marks the session as ended.
 func (s *session) end() {
 	s.endOnce.Do(func() {
+		s.mu.Lock()
 		s.dead.Store(true)
+		s.motion.add(s.resting)
+		s.mu.Unlock()
 		close(s.ended)
 	})
 }

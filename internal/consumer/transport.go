@@ -25,8 +25,12 @@ type Session interface {
 	Receive(d *Delivery) error
 
 	// Settle settles a delivery of this session. An error means that the session has ended and the broker has the message
-	// again. It may be called from several goroutines.
+	// again. It may be called from several goroutines. An acknowledgement may wait for others, for some milliseconds.
 	Settle(d *Delivery, verb Verb) error
+
+	// Unsent is how many acknowledgements were taken by Settle and never reached the broker, which delivers their messages
+	// again. It is known after Close.
+	Unsent() int
 
 	// Stop tells the broker to send no more. Deliveries can still be settled.
 	Stop(ctx context.Context) error
@@ -43,13 +47,20 @@ type Publisher interface {
 	Check(ctx context.Context, targets []*topology.ManifestTarget) error
 
 	// Publish publishes a copy, persistent and mandatory, and calls done once: with nil when the broker confirmed it and a
-	// queue took it. It does not wait for the confirm, and done is called on another goroutine. While the publishing
-	// connection is being opened it waits for that, for some seconds at most.
+	// queue took it, with an error that matches ErrNoQueue when it came back. It never blocks, and done is called on
+	// another goroutine.
 	Publish(copy Copy, done func(error))
+
+	// Blocked says whether the broker takes no copies for the moment, and why.
+	Blocked() (reason string, blocked bool)
 
 	// Close gives up what is still unconfirmed and closes the connection, before ctx does.
 	Close(ctx context.Context) error
 }
+
+// ErrNoQueue says that a copy came back: its target is not there, or nothing
+// leads to it.
+var ErrNoQueue = errors.New("no queue took it")
 
 // Delivery is one message as the broker sent it.
 type Delivery struct {
@@ -67,9 +78,12 @@ type Delivery struct {
 type Copy struct {
 	// Message is the message that is copied: body, properties and headers.
 	Message *redeliver.Message
-	// Set are headers that are added or replaced.
-	Set map[string]any
-	// Target is where the copy goes.
+	// Set are headers that are added or replaced, and Unset those that are left out.
+	Set   map[string]any
+	Unset []string
+	// Priority is the copy's priority; nil keeps the message's.
+	Priority *uint8
+	// Target is where the copy goes: a hold queue, the dead-letter queue or the parked queue.
 	Target *topology.ManifestTarget
 }
 

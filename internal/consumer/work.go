@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
@@ -28,6 +29,7 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 		c.log.Error("the handler ended its goroutine; the message will be retried", messageAttrs(unfinished, "error", err)...)
 		c.settle(unfinished, redeliver.Retry(err))
 		s.clear()
+		c.motion.add(-1)
 	}
 	for {
 		t, ok := c.ready.pop()
@@ -36,33 +38,48 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 			return
 		}
 		if t.session.dead.Load() {
+			c.motion.add(-1)
 			continue // the broker has it again, and nobody here has seen it
 		}
 		current = t
 		s.set(t, c.clock.Now())
-		c.settle(t, c.handle(t))
+		if c.lanes != nil && c.lanes.failed(t) {
+			c.settle(t, redeliver.Reject(redeliver.ErrSequenceFailed))
+		} else {
+			c.settle(t, c.handle(t, s))
+		}
 		s.clear()
+		c.motion.add(-1)
 	}
 }
 
 // handle finds the outcome for a task.
-func (c *Consumer) handle(t *task) redeliver.Outcome {
+func (c *Consumer) handle(t *task, s *slot) redeliver.Outcome {
 	if size := len(t.Message.Body); size > c.cfg.MaxMessageSize {
 		c.counters.oversized.Add(1)
 		return redeliver.Park(&redeliver.SizeError{Size: size, Max: c.cfg.MaxMessageSize})
 	}
-	msg := t.Message // the handler's own
-	msg.RetryCount = t.retryCount
-	c.counters.handled.Add(1)
-	c.counters.running.Add(1)
-	defer c.counters.running.Add(-1)
+	msg := t.hand()
+	s.handled.Add(1)
+	if c.probe == nil {
+		return c.handleWithin(c.handlerCtx, msg)
+	}
+	begun := c.clock.Now()
+	t.ctx = c.probe.Begin(c.handlerCtx, msg)
+	outcome := c.handleWithin(t.ctx, msg)
+	c.probe.End(t.ctx, msg, outcome, c.clock.Now().Sub(begun))
+	return outcome
+}
+
+// handleWithin calls the handler under its timeout.
+func (c *Consumer) handleWithin(ctx context.Context, msg *redeliver.Message) redeliver.Outcome {
 	if c.cfg.HandlerTimeout == 0 {
-		outcome, _ := c.call(c.handlerCtx, &msg)
+		outcome, _ := c.call(ctx, msg)
 		return outcome
 	}
-	ctx, cancel := context.WithTimeoutCause(c.handlerCtx, c.cfg.HandlerTimeout, c.timedOut)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.HandlerTimeout, c.timedOut)
 	defer cancel()
-	outcome, panicked := c.call(ctx, &msg)
+	outcome, panicked := c.call(ctx, msg)
 	var timedOut *redeliver.TimeoutError
 	if !errors.As(context.Cause(ctx), &timedOut) || timedOut != c.timedOut {
 		return outcome
@@ -130,7 +147,11 @@ func probe(err error) {
 // settle decides what becomes of a task and carries it out. The caller owns
 // the task and no longer does when settle returns.
 func (c *Consumer) settle(t *task, o redeliver.Outcome) {
-	if o.Kind() == redeliver.OutcomePark {
+	switch o.Kind() {
+	case redeliver.OutcomeAck: // most messages: no facts are needed to decide
+		c.finish(t, Action{Fate: FateAcked, Verb: VerbAck})
+		return
+	case redeliver.OutcomePark:
 		var undecodable *redeliver.DecodeError
 		if errors.As(o.Err(), &undecodable) {
 			c.counters.undecodable.Add(1)
@@ -140,12 +161,17 @@ func (c *Consumer) settle(t *task, o redeliver.Outcome) {
 		c.drop(t)
 		return
 	}
-	a := c.policy.Decide(c.facts(t), o)
-	if a.Fate == FateRetried || a.Fate == FateDeferred {
+	c.carryOut(t, c.policy.Decide(c.facts(t), o), false)
+}
+
+// carryOut begins with what was decided for a task. beyond says that the caller
+// cannot wait with the task where no more may be held.
+func (c *Consumer) carryOut(t *task, a Action, beyond bool) {
+	if a.Fate.waits() {
 		c.noteWait(t, a)
 	}
 	if a.Hold > 0 {
-		c.hold(t, a, false)
+		c.hold(t, a, beyond)
 		return
 	}
 	c.finish(t, a)
@@ -154,7 +180,7 @@ func (c *Consumer) settle(t *task, o redeliver.Outcome) {
 // facts are what Decide needs to know about a task now.
 func (c *Consumer) facts(t *task) Facts {
 	now := c.clock.Now()
-	f := Facts{RetryCount: t.retryCount, Held: now.Sub(t.Received), Random: c.random()}
+	f := Facts{RetryCount: t.retries(), MessageID: t.Message.ID, Held: now.Sub(t.Received), Random: c.random()}
 	f.Age, f.AgeKnown = t.Message.Age(now)
 	return f
 }
@@ -162,37 +188,36 @@ func (c *Consumer) facts(t *task) Facts {
 // hold keeps a task until its action is due. Where as many are held as may be,
 // the calling worker waits with it, unless the caller is none (beyond).
 func (c *Consumer) hold(t *task, a Action, beyond bool) {
-	t.next, t.due = a, c.clock.Now().Add(a.Hold)
-	switch c.holds.add(t, beyond) {
+	switch c.holds.add(t, a, c.clock.Now().Add(a.Hold), beyond) {
 	case holdTaken:
 	case holdClosed:
-		c.giveBack(t)
+		c.giveBack(t, a)
 	case holdEnded:
 		c.drop(t)
 	case holdFull:
+		c.tellFull()
 		timer := c.clock.NewTimer(a.Hold)
 		defer timer.Stop()
+		if t.session.rest() {
+			defer t.session.unrest()
+		}
 		select {
 		case <-timer.C():
 			c.finish(t, a)
 		case <-t.session.ended:
 			c.drop(t)
 		case <-c.draining:
-			c.giveBack(t)
+			c.giveBack(t, a)
 		}
 	}
 }
 
-// wake carries out the action of a task whose wait is over.
-func (c *Consumer) wake(t *task) { c.finish(t, t.next) }
-
 // finish carries out an action whose wait, if it had one, is over. It does not
 // block longer than writing to the connection does.
 func (c *Consumer) finish(t *task, a Action) {
-	t.next = Action{}
 	switch a.Verb {
 	case VerbAgain:
-		t.retryCount = a.RetryCount
+		t.setRetries(a.RetryCount)
 		c.ready.push(t)
 	case VerbPublish:
 		c.publish(t, a)
@@ -202,6 +227,21 @@ func (c *Consumer) finish(t *task, a Action) {
 			return
 		}
 		c.noteSettled(t, a)
+		c.nextInLane(t, a)
+	}
+}
+
+// nextInLane lets the next message of a settled task's key go on.
+func (c *Consumer) nextInLane(t *task, a Action) {
+	if t.lane == nil {
+		return
+	}
+	switch a.Fate {
+	case FateDeadLettered, FateParked, FateDiscarded:
+		c.lanes.fail(t)
+	}
+	if next := c.lanes.leave(t); next != nil {
+		c.ready.push(next)
 	}
 }
 
@@ -212,10 +252,16 @@ func (c *Consumer) settleNow(t *task, verb Verb) error {
 	return t.session.Settle(&t.Delivery, verb)
 }
 
-// giveBack returns a task to the broker before its time: it waits, or nobody
-// has started it, and the consumer shuts down.
-func (c *Consumer) giveBack(t *task) {
-	if err := c.settleNow(t, t.next.shutdownVerb()); err != nil {
+// giveBack returns a task to the broker before its time, because the consumer
+// shuts down: it waits for a to be carried out, or nobody has started it and a
+// is nothing.
+func (c *Consumer) giveBack(t *task, a Action) {
+	if c.policy.Sequenced {
+		// One by one, messages would come back among those that were not delivered yet. Closing the session gives all of them
+		// back at once and in order.
+		return
+	}
+	if err := c.settleNow(t, a.shutdownVerb()); err != nil {
 		c.drop(t)
 		return
 	}
@@ -229,10 +275,17 @@ func (c *Consumer) publish(t *task, a Action) {
 		c.drop(t) // the broker delivers the message again: a copy now would be a second one
 		return
 	}
+	now := c.clock.Now()
+	if a.Asked > 0 && a.Until.IsZero() {
+		a.Until = now.Add(a.Asked)
+	}
+	if a.Fate.waits() && c.policy.Strategy == topology.Hybrid && c.health.isMissing(a.Target.Name, now) {
+		c.unpublished(t, a, ErrNoQueue)
+		return
+	}
 	c.publishing.Add(1)
-	c.unconfirmed.add(t, c.clock.Now())
-	headers := reasonHeaders(c.manifest.Headers, t, a, c.manifest.WorkQueue.Name, c.clock.Now())
-	c.publisher.Publish(Copy{Message: &t.Message, Set: headers, Target: a.Target}, func(err error) {
+	c.unconfirmed.add(t, now)
+	c.publisher.Publish(c.copyOf(t, a, now), func(err error) {
 		defer c.publishing.Done()
 		c.unconfirmed.remove(t)
 		c.published(t, a, err)
@@ -242,9 +295,7 @@ func (c *Consumer) publish(t *task, a Action) {
 // published goes on with a task whose copy was confirmed, or was not.
 func (c *Consumer) published(t *task, a Action, err error) {
 	if err != nil {
-		next := c.policy.DecideUnpublished(c.facts(t), a)
-		c.notePublishFailed(t, next, err)
-		c.hold(t, next, true)
+		c.unpublished(t, a, err)
 		return
 	}
 	if err := c.settleNow(t, VerbAck); err != nil {
@@ -252,11 +303,27 @@ func (c *Consumer) published(t *task, a Action, err error) {
 		return
 	}
 	c.noteSettled(t, a)
+	c.nextInLane(t, a)
 }
 
-// slot is a worker's place: it says what the worker is busy with.
+// unpublished goes on with a task whose copy was not taken.
+func (c *Consumer) unpublished(t *task, a Action, err error) {
+	missing := errors.Is(err, ErrNoQueue)
+	next := c.policy.DecideUnpublished(c.facts(t), a, missing)
+	c.noteUnpublished(t, a, next, err)
+	if next.Hold > 0 {
+		c.hold(t, next, true)
+		return
+	}
+	c.finish(t, next)
+}
+
+// slot is a worker's place: it says what the worker is busy with, and since
+// when, in nanoseconds since 1970. Each is alone on its cache lines, because
+// every worker writes to its own for every message.
 type slot struct {
-	mu   sync.Mutex
-	busy bool
-	with redeliver.Stranded
+	with    atomic.Pointer[task]
+	since   atomic.Int64
+	handled atomic.Uint64
+	_       [128 - 24]byte
 }

@@ -115,7 +115,7 @@ type buildNamesFunction struct{}
 func newBuildNamesFunction() function.Function { return buildNamesFunction{} }
 
 var namesAttrTypes = map[string]attr.Type{
-	"work_queue": types.StringType, "dead_letter_queue": types.StringType, "parked_queue": types.StringType,
+	"work_queue": types.StringType, "work_queues": types.ListType{ElemType: types.StringType}, "sequence_exchange": types.StringType, "dead_letter_queue": types.StringType, "parked_queue": types.StringType,
 	"retry_exchange": types.StringType, "hold_queues": types.ListType{ElemType: types.StringType},
 }
 
@@ -126,12 +126,13 @@ func (buildNamesFunction) Metadata(_ context.Context, _ function.MetadataRequest
 func (buildNamesFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
 		Summary: "The names of a topic's queues and its retry exchange",
-		MarkdownDescription: "Computes what a topic's queues are called, without a broker: an object with `work_queue`, `dead_letter_queue`, `parked_queue` and `retry_exchange` (null where the convention has none) " +
-			"and `hold_queues`, a list in the order of the delays.",
+		MarkdownDescription: "Computes what a topic's queues are called, without a broker: an object with `work_queue`, `dead_letter_queue`, `parked_queue` and `retry_exchange` (null where the convention has none), " +
+			"`hold_queues`, a list in the order of the delays, and `work_queues`, all queues that are consumed: the work queue, or the shards of a sequenced topic, " +
+			"of which `work_queue` is the first and over which `sequence_exchange` (else null) spreads messages.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "topic", MarkdownDescription: "The topic's name."},
 			function.StringParameter{Name: "convention", MarkdownDescription: "The convention: `redeliver`, `shove`, `acemq`, `rabbitkit` or `queuey`."},
-			function.DynamicParameter{Name: "options", AllowNullValue: true, MarkdownDescription: "An object, which may be empty: `delays` (a list of durations), `consumer_group`, `jitter_shards` and `jitter_factor`."},
+			function.DynamicParameter{Name: "options", AllowNullValue: true, MarkdownDescription: "An object, which may be empty: `delays` (a list of durations), `consumer_group`, `jitter_shards`, `jitter_factor` and `sequence_shards`."},
 		},
 		Return: function.ObjectReturn{AttributeTypes: namesAttrTypes},
 	}
@@ -146,7 +147,7 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 	o := newOptions(raw)
 	spec := topology.Spec{
 		Identity:   topology.Identity{Topic: topic, Convention: topology.Convention(convention), ConsumerGroup: o.text("consumer_group")},
-		HoldDelays: o.durations("delays"), JitterShards: o.number("jitter_shards"),
+		HoldDelays: o.durations("delays"), JitterShards: o.number("jitter_shards"), SequenceShards: o.number("sequence_shards"),
 	}
 	spec.JitterFactor = o.fraction("jitter_factor")
 	if err := o.finish(); err != nil {
@@ -161,6 +162,10 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 		resp.Error = argumentError(0, err)
 		return
 	}
+	if err := spec.ValidateLadder(); err != nil {
+		resp.Error = argumentError(2, err)
+		return
+	}
 	holds := []attr.Value{}
 	if len(spec.HoldDelays) > 0 {
 		objects, err := spec.BuildLadder()
@@ -172,6 +177,13 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 			holds = append(holds, types.StringValue(ref.Name))
 		}
 	}
+	work, sequenceExchange := []attr.Value{types.StringValue(spec.WorkQueueName())}, types.StringNull()
+	if spec.SequenceShards > 0 {
+		work, sequenceExchange = nil, types.StringValue(spec.SequenceExchangeName())
+		for shard := range spec.SequenceShards {
+			work = append(work, types.StringValue(spec.ShardQueueName(shard)))
+		}
+	}
 	orNull := func(name string) types.String {
 		if name == "" {
 			return types.StringNull()
@@ -179,8 +191,9 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 		return types.StringValue(name)
 	}
 	resp.Error = resp.Result.Set(ctx, types.ObjectValueMust(namesAttrTypes, map[string]attr.Value{
-		"work_queue": types.StringValue(spec.WorkQueueName()), "dead_letter_queue": types.StringValue(spec.DeadLetterQueueName()),
-		"parked_queue": orNull(spec.ParkedQueueName()), "retry_exchange": orNull(spec.RetryExchangeName()),
+		"work_queue": work[0], "work_queues": types.ListValueMust(types.StringType, work), "sequence_exchange": sequenceExchange,
+		"dead_letter_queue": types.StringValue(spec.DeadLetterQueueName()),
+		"parked_queue":      orNull(spec.ParkedQueueName()), "retry_exchange": orNull(spec.RetryExchangeName()),
 		"hold_queues": types.ListValueMust(types.StringType, holds),
 	}))
 }

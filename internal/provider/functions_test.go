@@ -47,17 +47,23 @@ func TestBuildNames(t *testing.T) {
 		want              string
 	}{
 		"redeliver": {"orders", "redeliver", delays, `{"dead_letter_queue":"orders-dlq","hold_queues":["orders-hold-500ms","orders-hold-30s","orders-hold-90s","orders-hold-300s"],` +
-			`"parked_queue":"orders-parked","retry_exchange":"orders-retry","work_queue":"orders"}`},
+			`"parked_queue":"orders-parked","retry_exchange":"orders-retry","sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`},
 		"shove": {
 			"orders", "shove",
 			map[string]attr.Value{"delays": texts("5s", "2m"), "consumer_group": types.StringValue("eu")},
-			`{"dead_letter_queue":"orders-eu-dlq","hold_queues":["orders-eu-hold-5s","orders-eu-hold-120s"],"parked_queue":null,"retry_exchange":null,"work_queue":"orders"}`,
+			`{"dead_letter_queue":"orders-eu-dlq","hold_queues":["orders-eu-hold-5s","orders-eu-hold-120s"],"parked_queue":null,"retry_exchange":null,"sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`,
 		},
 		"acemq": {"orders", "acemq", delays, `{"dead_letter_queue":"orders.dlq","hold_queues":["orders.retry.500ms","orders.retry.30s","orders.retry.90s","orders.retry.5m"],` +
-			`"parked_queue":"orders.parked","retry_exchange":null,"work_queue":"orders"}`},
+			`"parked_queue":"orders.parked","retry_exchange":null,"sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`},
 		"rabbitkit": {"orders", "rabbitkit", sharded, `{"dead_letter_queue":"orders.dlq","hold_queues":["orders.retry.1","orders.retry.1.s1","orders.retry.1.s2","orders.retry.2","orders.retry.2.s1","orders.retry.2.s2"],` +
-			`"parked_queue":null,"retry_exchange":null,"work_queue":"orders"}`},
-		"queuey": {"orders", "queuey", map[string]attr.Value{}, `{"dead_letter_queue":"orders.dead","hold_queues":[],"parked_queue":null,"retry_exchange":null,"work_queue":"orders"}`},
+			`"parked_queue":null,"retry_exchange":null,"sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`},
+		"shove, over shards": {
+			"orders", "shove",
+			map[string]attr.Value{"delays": texts("5s"), "sequence_shards": num("2")},
+			`{"dead_letter_queue":"orders-dlq","hold_queues":["orders-seq-0-hold-5s","orders-seq-1-hold-5s"],"parked_queue":null,"retry_exchange":null,"sequence_exchange":"orders-seq-hash",` +
+				`"work_queue":"orders-seq-0","work_queues":["orders-seq-0","orders-seq-1"]}`,
+		},
+		"queuey": {"orders", "queuey", map[string]attr.Value{}, `{"dead_letter_queue":"orders.dead","hold_queues":[],"parked_queue":null,"retry_exchange":null,"sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`},
 	} {
 		got, funcErr := call(t, buildNamesFunction{}, types.StringValue(test.topic), types.StringValue(test.convention), object(test.options))
 		if funcErr != nil {

@@ -85,14 +85,14 @@ func (r *holdLadderResource) Update(ctx context.Context, req resource.UpdateRequ
 		afterwards, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 		defer cancel()
 		owned := append(ownedQueues(&state), queueNames(objects.Queues)...)
-		if live, err := readLadder(afterwards, admin, plan.VHost.ValueString(), owned); err == nil {
+		if live, err := readArguments(afterwards, admin, plan.VHost.ValueString(), owned); err == nil {
 			// A queue that was there before this resource made it is not its own.
 			for _, q := range change.missing {
 				if !r.rt.wasCreated(objectKey("queue", plan.VHost.ValueString(), q.Name)) {
 					delete(live, q.Name)
 				}
 			}
-			state.Arguments = ladderMap(live)
+			state.Arguments = argumentsMap(live)
 			resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		}
 		return

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,20 +10,20 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
 type holdLadderModel struct {
 	partModel
-	Topic        types.String   `tfsdk:"topic"`
-	Delays       types.List     `tfsdk:"delays"`
-	JitterShards types.Int64    `tfsdk:"jitter_shards"`
-	JitterFactor types.Float64  `tfsdk:"jitter_factor"`
-	Queues       types.List     `tfsdk:"queues"`
-	Arguments    types.Map      `tfsdk:"arguments"`
-	Bindings     types.Set      `tfsdk:"bindings"`
-	Timeouts     timeouts.Value `tfsdk:"timeouts"`
+	Topic          types.String   `tfsdk:"topic"`
+	Delays         types.List     `tfsdk:"delays"`
+	JitterShards   types.Int64    `tfsdk:"jitter_shards"`
+	JitterFactor   types.Float64  `tfsdk:"jitter_factor"`
+	SequenceShards types.Int64    `tfsdk:"sequence_shards"`
+	Queues         types.List     `tfsdk:"queues"`
+	Arguments      types.Map      `tfsdk:"arguments"`
+	Bindings       types.Set      `tfsdk:"bindings"`
+	Timeouts       timeouts.Value `tfsdk:"timeouts"`
 }
 
 type holdRefModel struct {
@@ -33,12 +32,9 @@ type holdRefModel struct {
 	Shard types.Int64  `tfsdk:"shard"`
 }
 
-var (
-	holdRefType = types.ObjectType{AttrTypes: map[string]attr.Type{
-		"delay": types.StringType, "name": types.StringType, "shard": types.Int64Type,
-	}}
-	ladderArgumentsType = types.MapType{ElemType: types.StringType}
-)
+var holdRefType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"delay": types.StringType, "name": types.StringType, "shard": types.Int64Type,
+}}
 
 // durations reads a list of durations; known is false where any is not known yet.
 func durations(ctx context.Context, list types.List) (delays []time.Duration, known bool, err error) {
@@ -70,22 +66,8 @@ func holdRefList(refs []topology.HoldRef) types.List {
 	return types.ListValueMust(holdRefType, elements)
 }
 
-func ladderMap(arguments map[string]map[string]string) types.Map {
-	elements := make(map[string]attr.Value, len(arguments))
-	for name, args := range arguments {
-		elements[name] = stringMap(args)
-	}
-	return types.MapValueMust(ladderArgumentsType, elements)
-}
-
 func ladderArguments(m *holdLadderModel) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for name, element := range m.Arguments.Elements() {
-		if args, ok := element.(types.Map); ok {
-			out[name] = mapOf(context.Background(), args)
-		}
-	}
-	return out
+	return argumentsByQueue(context.Background(), m.Arguments)
 }
 
 // ownedQueues are the hold queues that the state knows: those it last saw and those it computes.
@@ -102,20 +84,4 @@ func ownedQueues(m *holdLadderModel) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
-}
-
-// readLadder reads the arguments of hold queues; those that are gone are left out.
-func readLadder(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, names []string) (map[string]map[string]string, error) {
-	found := map[string]map[string]string{}
-	for _, name := range names {
-		live, err := admin.Queue(ctx, vhost, name)
-		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		found[name] = mirrorArguments(live)
-	}
-	return found, nil
 }

@@ -8,9 +8,61 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
+
+// queueArgumentsType is that of the arguments of one queue among several.
+var queueArgumentsType = types.MapType{ElemType: types.StringType}
+
+// argumentsMap shows the arguments of queues by name.
+func argumentsMap(arguments map[string]map[string]string) types.Map {
+	elements := make(map[string]attr.Value, len(arguments))
+	for name, args := range arguments {
+		elements[name] = stringMap(args)
+	}
+	return types.MapValueMust(queueArgumentsType, elements)
+}
+
+// argumentsByQueue reads what [argumentsMap] wrote; it is empty where there is nothing to read.
+func argumentsByQueue(ctx context.Context, arguments types.Map) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for name, element := range arguments.Elements() {
+		if args, ok := element.(types.Map); ok {
+			out[name] = mapOf(ctx, args)
+		}
+	}
+	return out
+}
+
+// readArguments reads how queues show; those that are gone are left out.
+func readArguments(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, names []string) (map[string]map[string]string, error) {
+	found := map[string]map[string]string{}
+	for _, name := range names {
+		live, err := admin.Queue(ctx, vhost, name)
+		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[name] = mirrorArguments(live)
+	}
+	return found, nil
+}
+
+// liveQueues are the queues of a vhost, to recognise those of a topic among them.
+func liveQueues(ctx context.Context, admin *rabbitmqadmin.Client, vhost string) ([]topology.Queue, error) {
+	all, err := admin.Queues(ctx, vhost)
+	queues := make([]topology.Queue, len(all))
+	for i, q := range all {
+		queues[i] = topology.Queue{Name: q.Name, Arguments: q.Arguments}
+	}
+	return queues, err
+}
 
 // mirrorArguments is how a live queue shows in state: its arguments in canonical JSON, its type among them even where
 // the broker keeps that apart, and whatever no queue of the contract is.
@@ -116,10 +168,11 @@ func beyond(queues []topology.Queue, shown map[string]map[string]string) topolog
 	return extra
 }
 
-// mirrorExchange is how a live exchange shows in state: its name, and whatever no exchange of the contract is.
-func mirrorExchange(live rabbitmqadmin.LiveExchange) string {
+// mirrorExchange is how a live exchange shows in state: its name, and whatever the exchange of the contract, which has
+// this type, is not.
+func mirrorExchange(live rabbitmqadmin.LiveExchange, kind string) string {
 	var differs []string
-	if live.Type != "direct" {
+	if live.Type != kind {
 		differs = append(differs, live.Type)
 	}
 	if !live.Durable {
@@ -148,21 +201,34 @@ func mirrorRoutes(ctx context.Context, admin *rabbitmqadmin.Client, vhost string
 		if err != nil {
 			return nil, nil, err
 		}
-		exchanges = append(exchanges, mirrorExchange(live))
+		exchanges = append(exchanges, mirrorExchange(live, e.Type))
 	}
 	have := map[string][]topology.Binding{}
 	for _, b := range objects.Bindings {
-		live, read := have[b.Destination]
+		key := objectKey(b.DestinationType, vhost, b.Destination)
+		live, read := have[key]
 		if !read {
-			live, err = admin.QueueBindings(ctx, vhost, b.Destination)
-			if err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
+			if live, err = bindingsBeside(ctx, admin, vhost, b); err != nil {
 				return nil, nil, err
 			}
-			have[b.Destination] = live
+			have[key] = live
 		}
 		bindings = append(bindings, present([]topology.Binding{b}, live)...)
 	}
 	return exchanges, bindings, nil
+}
+
+// bindingsBeside reads all bindings that lead where b leads; none where that does not exist.
+func bindingsBeside(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding) (found []topology.Binding, err error) {
+	if b.DestinationType == topology.BindingToExchange {
+		_, found, err = admin.ExchangeBindings(ctx, vhost, b.Destination)
+	} else {
+		found, err = admin.QueueBindings(ctx, vhost, b.Destination)
+	}
+	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+		return nil, nil
+	}
+	return found, err
 }
 
 // present returns those of the bindings that were found.

@@ -130,7 +130,7 @@ func TestMirrorExchangeShowsWhatDiffers(t *testing.T) {
 		"x (transient)": {Name: "x", Type: "direct"},
 		"x (fanout, transient, auto-delete, internal)": {Name: "x", Type: "fanout", AutoDelete: true, Internal: true},
 	} {
-		if got := mirrorExchange(live); got != want {
+		if got := mirrorExchange(live, "direct"); got != want {
 			t.Errorf("%+v shows as %q, want %q", live, got, want)
 		}
 	}

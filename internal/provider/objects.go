@@ -141,9 +141,10 @@ func (c *creation) makeExchanges(ctx context.Context) error {
 }
 
 func (c *creation) makeBinding(ctx context.Context, b topology.Binding) error {
-	if !slices.ContainsFunc(c.missing, func(q topology.Queue) bool { return q.Name == b.Destination }) {
-		// What leads to an adopted queue already was not made here.
-		have, err := c.admin.QueueBindings(ctx, c.vhost, b.Destination)
+	made := b.DestinationType != topology.BindingToExchange && slices.ContainsFunc(c.missing, func(q topology.Queue) bool { return q.Name == b.Destination })
+	if !made {
+		// What leads to an adopted queue already, or to an exchange, was not made here.
+		have, err := bindingsBeside(ctx, c.admin, c.vhost, b)
 		if err != nil {
 			return err
 		}
@@ -230,6 +231,15 @@ func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete,
 	}
 	if err != nil {
 		return err
+	}
+	for _, b := range request.OwnBindings {
+		// Those to queues went with them.
+		if b.DestinationType != topology.BindingToExchange {
+			continue
+		}
+		if err := admin.Unbind(ctx, request.VHost, b); err != nil {
+			return err
+		}
 	}
 	for _, e := range exchanges {
 		if err := rt.deleteExchange(ctx, admin, request.VHost, e); err != nil {

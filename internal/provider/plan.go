@@ -81,6 +81,37 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 	return stringMap(plannedArguments(queue.Arguments, shown, differences))
 }
 
+// planShards plans the arguments of the shards of a sequenced topic, of which the state has some. A difference replaces
+// all of them, since keys move while a shard is away; one that is missing is made again in place.
+func planShards(ctx context.Context, queues []topology.Queue, have map[string]map[string]string, ignore types.Set, resp *resource.ModifyPlanResponse) types.Map {
+	planned := map[string]map[string]string{}
+	var differ []string
+	for _, q := range queues {
+		differences := queueDifferences(q, have[q.Name], stringsOf(ctx, ignore))
+		planned[q.Name] = plannedArguments(q.Arguments, have[q.Name], differences)
+		for _, d := range differences {
+			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("shard_arguments").AtMapKey(q.Name).AtMapKey(d.Key))
+		}
+		if len(differences) > 0 {
+			differ = append(differ, fmt.Sprintf("%q:\n%s", q.Name, describe(differences)))
+		}
+	}
+	if len(differ) > 0 {
+		resp.Diagnostics.AddAttributeWarning(path.Root("shard_arguments"), fmt.Sprintf("Shards such as %q differ from the configuration", queues[0].Name),
+			"All shards have to be replaced, because RabbitMQ cannot change a queue's arguments and the keys of a shard that is away go to another:\n"+strings.Join(differ, "\n")+
+				"\nThey are replaced only while all of them are empty, unless delete_non_empty is true. What is published meanwhile is not routed to them. ignore_arguments accepts a difference.")
+	}
+	return argumentsMap(planned)
+}
+
+// lacking says what a broker lacks that a topic needs, and which attribute asks for it.
+func lacking(broker rabbitmqadmin.Broker, spec topology.Spec) (at path.Path, err error) {
+	if err := spec.CheckVersion(broker.Version); err != nil {
+		return path.Root("retry").AtName("strategy"), err
+	}
+	return path.Root("sequence_shards"), spec.CheckExchangeTypes(broker.ExchangeTypes)
+}
+
 // warnOfMessages says how many messages a destroy or a replacement meets, and what will happen. It asks the broker and
 // is silent where that is not possible: apply checks again.
 func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, vhost string, queues []string, deleteNonEmpty bool, fate string) {

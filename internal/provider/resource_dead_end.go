@@ -3,11 +3,13 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -15,6 +17,9 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
+
+// warningBounded: what is set aside in the queue is meant to be dropped once there is too much of it, or it is too old.
+const warningBounded = "messages_dropped"
 
 // deadEndResource is the dead-letter queue or the parked queue of a topic: one
 // queue that messages are set aside in. The two differ in nothing but their
@@ -38,11 +43,12 @@ func newParkedQueueResource() resource.Resource { return &deadEndResource{role: 
 
 type deadEndModel struct {
 	partModel
-	Topic         types.String `tfsdk:"topic"`
-	Name          types.String `tfsdk:"name"`
-	WorkQueueType types.String `tfsdk:"work_queue_type"`
-	Arguments     types.Map    `tfsdk:"arguments"`
-	Bindings      types.Set    `tfsdk:"bindings"`
+	Topic               types.String `tfsdk:"topic"`
+	Name                types.String `tfsdk:"name"`
+	WorkQueueType       types.String `tfsdk:"work_queue_type"`
+	AcknowledgeWarnings types.Set    `tfsdk:"acknowledge_warnings"`
+	Arguments           types.Map    `tfsdk:"arguments"`
+	Bindings            types.Set    `tfsdk:"bindings"`
 }
 
 // noun is what the queue is called in text.
@@ -85,7 +91,8 @@ func (r *deadEndResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 				Optional: true, Validators: oneOf([]topology.QueueType{topology.Classic, topology.Quorum}),
 				MarkdownDescription: "The type of the topic's work queue, where the convention leaves it open and this queue follows it (`rabbitkit`). Defaults to the convention's default.",
 			},
-			"arguments": argumentsAttribute("the queue"),
+			"acknowledge_warnings": warningsAttribute(warningBounded),
+			"arguments":            argumentsAttribute("the queue"),
 			"bindings": schema.SetNestedAttribute{
 				Computed: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -164,6 +171,7 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 			return
 		}
 		r.fill(plan, objects)
+		r.warn(ctx, plan, extra, &resp.Diagnostics)
 		have := types.MapNull(types.StringType)
 		if state != nil {
 			replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
@@ -179,6 +187,18 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.rt.warnOfPointing(ctx, &resp.Diagnostics, vhost, name, plan.DeleteNonEmpty.ValueBool())
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// warn adds the queue's standing warning unless it is acknowledged.
+func (r *deadEndResource) warn(ctx context.Context, m *deadEndModel, extra topology.Arguments, diags *diag.Diagnostics) {
+	dropping := topology.Convention(m.Convention.ValueString()).Dropping(extra)
+	if len(dropping) == 0 || slices.Contains(stringsOf(ctx, m.AcknowledgeWarnings), warningBounded) {
+		return
+	}
+	diags.AddAttributeWarning(path.Root("extra_arguments"), "Messages that were set aside can be dropped",
+		fmt.Sprintf("By %s the broker drops messages from the %s %q, for good and without a trace. Leave that out, or give the queue an %s of its own that leads to an archive. "+
+			"If the loss is meant, say so with acknowledge_warnings = [%q].",
+			strings.Join(dropping, " and "), r.noun(), m.Name.ValueString(), topology.ArgDeadLetterExchange, warningBounded))
 }
 
 // fill sets the computed attributes that follow from the configuration alone.
@@ -312,7 +332,7 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 }
 
 func (r *deadEndResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	m := deadEndModel{partModel: nullPart(), Arguments: types.MapNull(types.StringType), Bindings: types.SetNull(bindingType)}
+	m := deadEndModel{partModel: nullPart(), AcknowledgeWarnings: types.SetNull(types.StringType), Arguments: types.MapNull(types.StringType), Bindings: types.SetNull(bindingType)}
 	id, topic, err := m.importPart(req.ID, "name")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return

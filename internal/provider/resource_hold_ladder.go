@@ -65,17 +65,21 @@ func (*holdLadderResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 				Optional: true, Validators: []validator.Float64{float64validator.Between(0, 1)},
 				MarkdownDescription: "How far the delays of shards spread around the tier's delay: above 0 and below 1. Goes with `jitter_shards`.",
 			},
+			"sequence_shards": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(1, topology.MaxSequenceShards)},
+				MarkdownDescription: "The topic's `sequence_shards`, where it has them (`shove`): every tier has a hold queue for each shard, from which messages go home to it. The Go library needs none of them; applications of the convention do.",
+			},
 			"queues": schema.ListNestedAttribute{
 				Computed: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"delay": schema.StringAttribute{Computed: true, MarkdownDescription: "How long the queue holds a message."},
 					"name":  schema.StringAttribute{Computed: true, MarkdownDescription: "The queue's name."},
-					"shard": schema.Int64Attribute{Computed: true, MarkdownDescription: "The sub-queue's number where the tier is split, else 0."},
+					"shard": schema.Int64Attribute{Computed: true, MarkdownDescription: "The sub-queue's number where the tier is split, or the shard that it belongs to, else 0."},
 				}},
 				MarkdownDescription: "The hold queues, to hand over to the topic's `hold_queues`.",
 			},
 			"arguments": schema.MapAttribute{
-				Computed: true, ElementType: ladderArgumentsType,
+				Computed: true, ElementType: queueArgumentsType,
 				MarkdownDescription: "Every argument of every hold queue as canonical JSON, by queue and name. RabbitMQ cannot change a queue's arguments: " +
 					"a hold queue that differs is deleted, if it is empty, and made again. One that is missing on the broker is missing here.",
 			},
@@ -115,7 +119,7 @@ func (r *holdLadderResource) objects(ctx context.Context, m *holdLadderModel, ex
 	}
 	return topology.Spec{
 		Identity: m.identityOf(m.Topic), HoldDelays: delays,
-		JitterShards: int(m.JitterShards.ValueInt64()), JitterFactor: m.JitterFactor.ValueFloat64(),
+		JitterShards: int(m.JitterShards.ValueInt64()), JitterFactor: m.JitterFactor.ValueFloat64(), SequenceShards: int(m.SequenceShards.ValueInt64()),
 		Extra: map[topology.Role]topology.Arguments{topology.RoleHold: extra},
 	}.BuildLadder()
 }
@@ -145,9 +149,9 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !known || !extraKnown || !delaysKnown || !allKnown([]attr.Value{plan.Topic, plan.JitterShards, plan.JitterFactor}) {
+	if !known || !extraKnown || !delaysKnown || !allKnown([]attr.Value{plan.Topic, plan.JitterShards, plan.JitterFactor, plan.SequenceShards}) {
 		plan.ID, plan.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
-		plan.Queues, plan.Arguments, plan.Bindings = types.ListUnknown(holdRefType), types.MapUnknown(ladderArgumentsType), types.SetUnknown(bindingType)
+		plan.Queues, plan.Arguments, plan.Bindings = types.ListUnknown(holdRefType), types.MapUnknown(queueArgumentsType), types.SetUnknown(bindingType)
 	} else {
 		objects, err := r.objects(ctx, plan, extra)
 		if err != nil {
@@ -198,7 +202,7 @@ func (r *holdLadderResource) planTiers(ctx context.Context, plan *holdLadderMode
 		r.rt.warnOf(diags, vhost, r.rt.holding(ctx, vhost, removed),
 			"Their tiers are removed: apply waits until they are home, which takes up to the tier's delay, and then deletes the queue.")
 	}
-	return ladderMap(planned)
+	return argumentsMap(planned)
 }
 
 // fill sets the computed attributes that follow from the configuration alone.
@@ -226,7 +230,7 @@ func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, 
 		for _, q := range objects.Queues {
 			computed[q.Name] = q.Arguments.Canonical()
 		}
-		plan.Arguments = ladderMap(computed)
+		plan.Arguments = argumentsMap(computed)
 	}
 	return objects, true
 }
@@ -256,7 +260,7 @@ func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequ
 		owned := ladderArguments(&plan)
 		maps.DeleteFunc(owned, func(name string, _ map[string]string) bool { return !slices.Contains(left, name) })
 		refs := slices.DeleteFunc(objects.HoldRefs(), func(ref topology.HoldRef) bool { return !slices.Contains(left, ref.Name) })
-		plan.Arguments, plan.Queues = ladderMap(owned), holdRefList(refs)
+		plan.Arguments, plan.Queues = argumentsMap(owned), holdRefList(refs)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	}
 }
@@ -282,7 +286,7 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 			return
 		}
 	}
-	live, err := readLadder(ctx, admin, vhost, ownedQueues(&state))
+	live, err := readArguments(ctx, admin, vhost, ownedQueues(&state))
 	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
 		return
 	}
@@ -290,7 +294,7 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 		resp.State.RemoveResource(ctx)
 		return
 	}
-	state.Arguments = ladderMap(live)
+	state.Arguments = argumentsMap(live)
 	objects, err := r.objects(ctx, &state, nil)
 	if addError(&resp.Diagnostics, "Invalid hold ladder", err); err != nil {
 		return
@@ -308,15 +312,11 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 
 // recognise fills in the tiers of a ladder that is being imported.
 func (r *holdLadderResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *holdLadderModel) (bool, error) {
-	live, err := admin.Queues(ctx, state.VHost.ValueString())
+	queues, err := liveQueues(ctx, admin, state.VHost.ValueString())
 	if err != nil {
 		return false, err
 	}
-	queues := make([]topology.Queue, len(live))
-	for i, q := range live {
-		queues[i] = topology.Queue{Name: q.Name, Arguments: q.Arguments}
-	}
-	refs := state.identityOf(state.Topic).RecogniseLadder(queues)
+	refs, sequenceShards := state.identityOf(state.Topic).RecogniseLadder(queues)
 	var delays []attr.Value
 	shards := int64(0)
 	for _, ref := range refs {
@@ -330,7 +330,10 @@ func (r *holdLadderResource) recognise(ctx context.Context, admin *rabbitmqadmin
 	}
 	state.Delays = types.ListValueMust(types.StringType, delays)
 	state.Queues = holdRefList(refs)
-	if shards > 1 {
+	switch {
+	case sequenceShards > 0:
+		state.SequenceShards = types.Int64Value(int64(sequenceShards))
+	case shards > 1:
 		state.JitterShards, state.JitterFactor = types.Int64Value(shards), types.Float64Value(topology.JitterFactorOf(refs))
 	}
 	return true, nil
@@ -359,7 +362,7 @@ func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequ
 func (r *holdLadderResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	m := holdLadderModel{
 		partModel: nullPart(), Delays: types.ListNull(types.StringType), Queues: types.ListNull(holdRefType),
-		Arguments: types.MapNull(ladderArgumentsType), Bindings: types.SetNull(bindingType),
+		Arguments: types.MapNull(queueArgumentsType), Bindings: types.SetNull(bindingType),
 		Timeouts: timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{"update": types.StringType})},
 	}
 	_, topic, err := m.importPart(req.ID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,7 +87,7 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	var before *partModel
 	if state != nil {
 		before = &state.partModel
-		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
+		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}, "sequence_shards": {state.SequenceShards, plan.SequenceShards}})
 	}
 	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	spec, specKnown := plan.spec(ctx, &resp.Diagnostics)
@@ -94,23 +95,22 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	if !known || !specKnown || plan.Name.IsUnknown() {
-		arguments := r.planArguments(ctx, plan, state, resp)
+		arguments, shards := r.planArguments(ctx, plan, state, resp)
 		if resp.Diagnostics.HasError() {
 			return
 		}
 		plan.unknown(ctx)
-		plan.Arguments = arguments
+		plan.Arguments, plan.ShardArguments = arguments, shards
 	} else {
 		objects, ok := r.fill(ctx, plan, spec, &resp.Diagnostics)
 		if !ok {
 			return
 		}
-		plan.warn(ctx, spec, &resp.Diagnostics)
-		have := types.MapNull(types.StringType)
-		if state != nil && len(resp.RequiresReplace) == 0 {
-			have = state.Arguments
+		if admin, err := r.rt.asker(); err == nil && !check(ctx, admin, spec, false, &resp.Diagnostics) {
+			return
 		}
-		plan.Arguments = planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, resp)
+		plan.warn(ctx, spec, &resp.Diagnostics)
+		plan.Arguments, plan.ShardArguments = planWorkQueues(ctx, plan, state, objects.Queues, resp)
 	}
 	if state != nil && len(resp.RequiresReplace) > 0 {
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
@@ -118,38 +118,52 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// planArguments plans the work queue's arguments while something else of the topic is not known yet. They are unknown
-// only where they depend on it, and then an existing queue is replaced.
-func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) types.Map {
-	spec, known := plan.queueSpec(&resp.Diagnostics)
+// planWorkQueues plans the arguments of the work queue or of the shards, compared with what the state has of them.
+func planWorkQueues(ctx context.Context, plan, state *topicModel, queues []topology.Queue, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
+	compared := state != nil && len(resp.RequiresReplace) == 0
+	if plan.SequenceShards.ValueInt64() == 0 {
+		have := types.MapNull(types.StringType)
+		if compared {
+			have = state.Arguments
+		}
+		return planQueue(ctx, queues[0], have, plan.IgnoreArguments, resp), types.MapNull(queueArgumentsType)
+	}
+	have := map[string]map[string]string{}
+	if compared {
+		have = state.shown(ctx)
+	}
+	return stringMap(nil), planShards(ctx, queues, have, plan.IgnoreArguments, resp)
+}
+
+// planArguments plans the arguments of the work queue or of the shards while something else of the topic is not known
+// yet. They are unknown only where they depend on it, and then an existing queue is replaced.
+func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
+	unknown, unknownShards := types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
+	spec, known := plan.queueSpec(ctx, &resp.Diagnostics)
 	if !known {
 		if state != nil {
 			depends := map[string]attr.Value{
 				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
-				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority,
+				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority, "sequenced": plan.Sequenced, "sequence_shards": plan.SequenceShards,
 			}
-			if _, ok := plan.maxRetries(); !ok && plan.DeliveryLimit.IsNull() {
+			if plan.retryDecides(ctx) {
 				depends["retry"] = types.ObjectUnknown(retryAttrTypes)
 			}
 			replaceUnknown(resp, depends)
 		}
-		return types.MapUnknown(types.StringType)
+		return unknown, unknownShards
 	}
 	objects, err := spec.BuildWorkQueue()
 	if err != nil {
 		addError(&resp.Diagnostics, "Invalid topic", err)
-		return types.MapUnknown(types.StringType)
+		return unknown, unknownShards
 	}
-	have := types.MapNull(types.StringType)
-	if state != nil && len(resp.RequiresReplace) == 0 {
-		have = state.Arguments
-	}
-	return planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, resp)
+	return planWorkQueues(ctx, plan, state, objects.Queues, resp)
 }
 
 // topicQueues are the queues whose messages a destroyed topic strands: its own and its ladder's.
 func topicQueues(ctx context.Context, m *topicModel) []string {
-	queues := []string{m.Name.ValueString()}
+	queues := m.workQueues()
 	for _, ref := range m.holdRefs(ctx) {
 		queues = append(queues, ref.Name.ValueString())
 	}
@@ -177,7 +191,7 @@ func (r *topicResource) fill(ctx context.Context, m *topicModel, spec topology.S
 		addError(diags, "Invalid topic", err)
 		return objects, false
 	}
-	m.HomeBindings = bindingSet(home)
+	m.HomeBindings = homeBindings(home, home)
 	m.Manifest = types.StringValue(string(manifest.Encode()))
 	m.Retry = m.retryWith(ctx, manifest.Retry, diags)
 	return objects, !diags.HasError()
@@ -185,24 +199,50 @@ func (r *topicResource) fill(ctx context.Context, m *topicModel, spec topology.S
 
 // finish computes, with everything known, what a plan may have left unknown.
 func (r *topicResource) finish(ctx context.Context, plan, config *topicModel, diags *diag.Diagnostics) (topology.Objects, bool) {
-	arguments := plan.Arguments
+	arguments, shards := plan.Arguments, plan.ShardArguments
 	plan.takeConfigured(config)
 	if !plan.settle(r.rt) {
 		addError(diags, "Could not apply the topic", errUnknown)
 		return topology.Objects{}, false
 	}
 	spec, _ := plan.spec(ctx, diags)
-	if diags.HasError() {
+	admin, err := r.rt.admin()
+	if addError(diags, "Could not apply the topic", err); diags.HasError() {
 		return topology.Objects{}, false
 	}
 	objects, ok := r.fill(ctx, plan, spec, diags)
-	if !ok {
+	if !ok || !check(ctx, admin, spec, true, diags) {
 		return objects, false
 	}
-	if plan.Arguments = arguments; arguments.IsUnknown() {
-		plan.Arguments = stringMap(objects.Queues[0].Arguments.Canonical())
+	computed := map[string]map[string]string{}
+	for _, q := range objects.Queues {
+		computed[q.Name] = q.Arguments.Canonical()
+	}
+	plan.show(computed)
+	if !arguments.IsUnknown() {
+		plan.Arguments = arguments
+	}
+	if !shards.IsUnknown() {
+		plan.ShardArguments = shards
 	}
 	return objects, true
+}
+
+// check refuses what the broker cannot carry. A plan can do without its answer; an apply, which asks again before
+// anything is made, must have it.
+func check(ctx context.Context, admin *rabbitmqadmin.Client, spec topology.Spec, must bool, diags *diag.Diagnostics) bool {
+	broker, err := admin.Ping(ctx)
+	if err != nil {
+		if must {
+			addError(diags, "Could not ask the broker what it can carry", err)
+		}
+		return !must
+	}
+	at, err := lacking(broker, spec)
+	if err != nil {
+		diags.AddAttributeError(at, "The broker cannot carry the topic", sentence(err))
+	}
+	return err == nil
 }
 
 func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -220,13 +260,17 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 		addError(&resp.Diagnostics, "Could not create the topic", err)
 		return
 	}
-	left, err := r.rt.create(ctx, createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
-		resourceType: topicTypeName, importID: plan.ID.ValueString(), diags: &resp.Diagnostics,
-	})
+	left, err := r.rt.create(ctx, r.createRequest(ctx, &plan, objects, &resp.Diagnostics))
 	addError(&resp.Diagnostics, "Could not create the topic", err)
 	if err == nil || len(left) > 0 {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+func (r *topicResource) createRequest(ctx context.Context, plan *topicModel, objects topology.Objects, diags *diag.Diagnostics) createRequest {
+	return createRequest{
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		resourceType: topicTypeName, importID: plan.ID.ValueString(), diags: diags,
 	}
 }
 
@@ -293,22 +337,28 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if !ok {
 		return
 	}
-	vhost, name := state.VHost.ValueString(), state.Name.ValueString()
-	live, err := admin.Queue(ctx, vhost, name)
-	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
-		resp.State.RemoveResource(ctx)
-		return
-	}
-	if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
-		return
-	}
-	if state.Arguments.IsNull() {
-		err := r.recognise(ctx, admin, &state, live)
+	vhost, imported := state.VHost.ValueString(), state.Arguments.IsNull()
+	if imported {
+		err := r.recogniseShards(ctx, admin, &state)
 		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {
 			return
 		}
 	}
-	state.Arguments = stringMap(mirrorArguments(live))
+	shown, err := readArguments(ctx, admin, vhost, state.workQueues())
+	if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
+		return
+	}
+	if len(shown) == 0 {
+		resp.State.RemoveResource(ctx)
+		return
+	}
+	if imported {
+		err := r.recognise(ctx, admin, &state, shown)
+		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {
+			return
+		}
+	}
+	state.show(shown)
 	objects, err := state.routes(ctx)
 	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
 		return
@@ -327,29 +377,46 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
 		return
 	}
-	state.Exchanges, state.HomeBindings = stringSet(exchanges), bindingSet(present(home, found))
+	state.Exchanges, state.HomeBindings = stringSet(exchanges), homeBindings(home, found)
 	if !state.Bindings.IsNull() {
 		state.Bindings = bindingSet(present(state.bindings(ctx), found))
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// recognise fills in what the broker tells about a topic that is being imported.
-func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, live rabbitmqadmin.LiveQueue) error {
+// recogniseShards finds out whether a topic that is being imported has shards in the place of a queue of its own name.
+func (r *topicResource) recogniseShards(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel) error {
+	id := state.identityOf(state.Name)
+	if id.SequenceExchangeName() == "" {
+		return nil
+	}
+	queues, err := liveQueues(ctx, admin, state.VHost.ValueString())
+	if err != nil {
+		return err
+	}
+	own := slices.ContainsFunc(queues, func(q topology.Queue) bool { return q.Name == id.WorkQueueName() })
+	if shards := id.RecogniseShards(queues); shards > 0 && !own {
+		state.Sequenced, state.SequenceShards = types.BoolValue(true), types.Int64Value(int64(shards))
+	}
+	return nil
+}
+
+// recognise fills in what the broker tells about a topic that is being imported. shown are its work queue or its shards.
+func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, shown map[string]map[string]string) error {
 	vhost, id := state.VHost.ValueString(), state.identityOf(state.Name)
+	first := slices.Sorted(maps.Keys(shown))[0]
+	live := mirrored(first, shown[first])
 	if slices.Contains(id.Convention.QueueTypes(), live.Type) {
 		state.QueueType = types.StringValue(string(live.Type)) // a type that the convention cannot have shows as drift
 	}
 	if key, ok := live.Arguments[topology.ArgDeadLetterKey].(string); ok && key != "" {
 		state.DeadLetterQueue = types.StringValue(key)
 	}
-	all, err := admin.Queues(ctx, vhost)
+	queues, err := liveQueues(ctx, admin, vhost)
 	if err != nil {
 		return err
 	}
-	queues := make([]topology.Queue, len(all))
-	for i, q := range all {
-		queues[i] = topology.Queue{Name: q.Name, Arguments: q.Arguments}
+	for _, q := range queues {
 		switch {
 		case q.Name == id.ParkedQueueName():
 			state.ParkedQueue = types.StringValue(q.Name)
@@ -357,14 +424,18 @@ func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Clie
 			state.DeadLetterQueue = types.StringValue(q.Name)
 		}
 	}
-	if refs := id.RecogniseLadder(queues); len(refs) > 0 {
+	if refs, _ := id.RecogniseLadder(queues); len(refs) > 0 {
 		state.HoldQueues = holdRefList(refs)
 	}
-	bindings, err := admin.QueueBindings(ctx, vhost, live.Name)
+	home, err := state.home()
 	if err != nil {
 		return err
 	}
-	home, err := state.home()
+	entry := topology.Binding{Destination: live.Name, DestinationType: topology.BindingToQueue}
+	if state.SequenceShards.ValueInt64() > 0 {
+		entry = topology.Binding{Destination: id.SequenceExchangeName(), DestinationType: topology.BindingToExchange}
+	}
+	bindings, err := bindingsBeside(ctx, admin, vhost, entry)
 	if err != nil {
 		return err
 	}
@@ -385,11 +456,31 @@ func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Clie
 	if priority, ok := live.Arguments[topology.ArgMaxPriority].(int64); ok && computed[topology.ArgMaxPriority] != priority {
 		state.MaxPriority = types.Int64Value(priority)
 	}
+	r.recogniseArguments(ctx, state, live.Arguments)
 	if objects, err = state.routes(ctx); err != nil {
 		return err
 	}
-	state.recogniseExtra(objects.Queues, map[string]map[string]string{live.Name: mirrorArguments(live)})
+	state.recogniseExtra(slices.DeleteFunc(objects.Queues, func(q topology.Queue) bool { return shown[q.Name] == nil }), shown)
 	return nil
+}
+
+// recogniseArguments fills in what only arguments tell, where the topic can have it: that it keeps an order, and that
+// the broker delays its retries.
+func (r *topicResource) recogniseArguments(ctx context.Context, state *topicModel, live topology.Arguments) {
+	try := func(change func(*topicModel)) {
+		tried := *state
+		if change(&tried); tried.buildable(ctx) {
+			*state = tried
+		}
+	}
+	if live[topology.ArgSingleActiveConsumer] == true {
+		try(func(m *topicModel) { m.Sequenced = types.BoolValue(true) })
+	}
+	shortest, hasMin := live[topology.ArgDelayedRetryMin].(int64)
+	longest, hasMax := live[topology.ArgDelayedRetryMax].(int64)
+	if live[topology.ArgDelayedRetryType] == "all" && hasMin && hasMax && shortest > 0 {
+		try(func(m *topicModel) { m.Retry = brokerDelayed(shortest, longest) })
+	}
 }
 
 func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -405,7 +496,10 @@ func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 	vhost := plan.VHost.ValueString()
-	err := r.rt.repairRoutes(ctx, vhost, objects)
+	err := r.makeMissing(ctx, &plan, objects, state.shown(ctx), &resp.Diagnostics)
+	if err == nil {
+		err = r.rt.repairRoutes(ctx, vhost, objects)
+	}
 	if err == nil {
 		// Bindings are not authoritative: only those that this resource made and makes no more are removed.
 		err = r.unbind(ctx, vhost, without(state.bindings(ctx), objects.Bindings))
@@ -415,6 +509,16 @@ func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// makeMissing makes shards anew that the broker lacks while it has others. A work queue that is missing is a topic that is.
+func (r *topicResource) makeMissing(ctx context.Context, plan *topicModel, objects topology.Objects, shown map[string]map[string]string, diags *diag.Diagnostics) error {
+	objects.Queues = slices.DeleteFunc(slices.Clone(objects.Queues), func(q topology.Queue) bool { return shown[q.Name] != nil })
+	if len(objects.Queues) == 0 {
+		return nil
+	}
+	_, err := r.rt.create(ctx, r.createRequest(ctx, plan, objects, diags))
+	return err
 }
 
 func (r *topicResource) unbind(ctx context.Context, vhost string, bindings []topology.Binding) error {
@@ -440,7 +544,7 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		return
 	}
 	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
-		VHost: state.VHost.ValueString(), Queues: []string{state.Name.ValueString()}, AlsoEmpty: topicQueues(ctx, &state)[1:],
+		VHost: state.VHost.ValueString(), Queues: state.workQueues(), AlsoEmpty: topicQueues(ctx, &state)[len(state.workQueues()):],
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)
 	if err != nil {
@@ -453,7 +557,8 @@ func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStat
 	m := topicModel{
 		partModel: nullPart(), HoldQueues: types.ListNull(holdRefType), Retry: types.ObjectNull(retryAttrTypes), Bindings: types.SetNull(bindingType),
 		AllowMessageLoss: types.BoolValue(false), AcknowledgeWarnings: types.SetNull(types.StringType),
-		Arguments: types.MapNull(types.StringType), HomeBindings: types.SetNull(bindingType),
+		Sequenced: types.BoolValue(false), Arguments: types.MapNull(types.StringType), ShardArguments: types.MapNull(queueArgumentsType),
+		HomeBindings: types.SetNull(bindingType),
 	}
 	_, topic, err := m.importPart(req.ID)
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {

@@ -19,7 +19,7 @@ func (rt *runtime) ensureExchange(ctx context.Context, admin *rabbitmqadmin.Clie
 	case err != nil:
 		return false, err
 	}
-	if shown := mirrorExchange(live); shown != e.Name {
+	if shown := mirrorExchange(live, e.Type); shown != e.Name {
 		return false, fmt.Errorf("exchange %q in vhost %q exists as %s and the topology needs a durable %s exchange, which RabbitMQ cannot turn it into; "+
 			"delete the exchange if nothing else uses it, or give the topic another name", e.Name, vhost, shown, e.Type)
 	}

@@ -23,6 +23,8 @@ type topicModel struct {
 	ParkedQueue         types.String `tfsdk:"parked_queue"`
 	HoldQueues          types.List   `tfsdk:"hold_queues"`
 	Retry               types.Object `tfsdk:"retry"`
+	Sequenced           types.Bool   `tfsdk:"sequenced"`
+	SequenceShards      types.Int64  `tfsdk:"sequence_shards"`
 	Park                types.String `tfsdk:"park"`
 	DeliveryLimit       types.Int64  `tfsdk:"delivery_limit"`
 	MaxPriority         types.Int64  `tfsdk:"max_priority"`
@@ -30,6 +32,7 @@ type topicModel struct {
 	Bindings            types.Set    `tfsdk:"bindings"`
 	AcknowledgeWarnings types.Set    `tfsdk:"acknowledge_warnings"`
 	Arguments           types.Map    `tfsdk:"arguments"`
+	ShardArguments      types.Map    `tfsdk:"shard_arguments"`
 	HomeBindings        types.Set    `tfsdk:"home_bindings"`
 	Manifest            types.String `tfsdk:"manifest"`
 }
@@ -38,6 +41,8 @@ type retryModel struct {
 	Strategy         types.String  `tfsdk:"strategy"`
 	MaxRetries       types.Int64   `tfsdk:"max_retries"`
 	Delays           types.List    `tfsdk:"delays"`
+	DelayMin         types.String  `tfsdk:"delay_min"`
+	DelayMax         types.String  `tfsdk:"delay_max"`
 	LastDelayRepeats types.Bool    `tfsdk:"last_delay_repeats"`
 	HoldFrom         types.String  `tfsdk:"hold_from"`
 	GiveUpAfter      types.String  `tfsdk:"give_up_after"`
@@ -46,6 +51,7 @@ type retryModel struct {
 
 var retryAttrTypes = map[string]attr.Type{
 	"strategy": types.StringType, "max_retries": types.Int64Type, "delays": types.ListType{ElemType: types.StringType},
+	"delay_min": types.StringType, "delay_max": types.StringType,
 	"last_delay_repeats": types.BoolType, "hold_from": types.StringType, "give_up_after": types.StringType, "jitter": types.Float64Type,
 }
 
@@ -69,13 +75,13 @@ func (m *topicModel) unknown(ctx context.Context) {
 		m.Park = types.StringUnknown()
 	}
 	m.Retry = m.retryUnknown(ctx)
-	m.Arguments = types.MapUnknown(types.StringType)
+	m.Arguments, m.ShardArguments = types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
 	m.HomeBindings = types.SetUnknown(bindingType)
 	m.Manifest = types.StringUnknown()
 }
 
 // retryNotComputed are the parts of retry that are what the configuration says, which may be nothing.
-var retryNotComputed = []string{"last_delay_repeats", "give_up_after"}
+var retryNotComputed = []string{"delay_min", "delay_max", "last_delay_repeats", "give_up_after"}
 
 // retryUnknown keeps the configured parts of retry and sets those that are computed to unknown.
 func (m *topicModel) retryUnknown(ctx context.Context) types.Object {
@@ -121,6 +127,24 @@ func (m *topicModel) retryWith(ctx context.Context, computed topology.ManifestRe
 	return object
 }
 
+// brokerDelayed is the retry policy of a queue that delays what is given back by so many milliseconds.
+func brokerDelayed(shortest, longest int64) types.Object {
+	text := func(ms int64) types.String {
+		return types.StringValue(topology.FormatDuration(time.Duration(ms) * time.Millisecond))
+	}
+	return types.ObjectValueMust(retryAttrTypes, map[string]attr.Value{
+		"strategy": types.StringValue(string(topology.BrokerDelayed)), "delay_min": text(shortest), "delay_max": text(longest),
+		"max_retries": types.Int64Null(), "delays": types.ListNull(types.StringType), "last_delay_repeats": types.BoolNull(),
+		"hold_from": types.StringNull(), "give_up_after": types.StringNull(), "jitter": types.Float64Null(),
+	})
+}
+
+// buildable reports whether the convention can have what the topic is.
+func (m *topicModel) buildable(ctx context.Context) bool {
+	_, err := m.routes(ctx)
+	return err == nil
+}
+
 func (m *topicModel) holdRefs(ctx context.Context) []holdRefModel {
 	var refs []holdRefModel
 	m.HoldQueues.ElementsAs(ctx, &refs, false)
@@ -131,21 +155,53 @@ func (m *topicModel) holdRefs(ctx context.Context) []holdRefModel {
 func (m *topicModel) bindings(ctx context.Context) []topology.Binding {
 	var models []bindingModel
 	m.Bindings.ElementsAs(ctx, &models, false)
+	destination, kind := m.Name.ValueString(), topology.BindingToQueue
+	if m.SequenceShards.ValueInt64() > 0 {
+		destination, kind = m.identityOf(m.Name).SequenceExchangeName(), topology.BindingToExchange
+	}
 	bindings := make([]topology.Binding, len(models))
 	for i, b := range models {
 		bindings[i] = topology.Binding{
-			Source: b.Exchange.ValueString(), RoutingKey: b.RoutingKey.ValueString(),
-			Destination: m.Name.ValueString(), DestinationType: "queue",
+			Source: b.Exchange.ValueString(), RoutingKey: b.RoutingKey.ValueString(), Destination: destination, DestinationType: kind,
 		}
 	}
 	return bindings
+}
+
+// workQueues are the queues that the topic's messages come to: its shards, or the one of its own name.
+func (m *topicModel) workQueues() []string {
+	if m.SequenceShards.ValueInt64() == 0 {
+		return []string{m.Name.ValueString()}
+	}
+	names := make([]string, m.SequenceShards.ValueInt64())
+	for shard := range names {
+		names[shard] = m.identityOf(m.Name).ShardQueueName(shard)
+	}
+	return names
+}
+
+// show sets the arguments of the work queue or, by name, of the shards.
+func (m *topicModel) show(arguments map[string]map[string]string) {
+	if m.SequenceShards.ValueInt64() > 0 {
+		m.Arguments, m.ShardArguments = stringMap(nil), argumentsMap(arguments)
+		return
+	}
+	m.Arguments, m.ShardArguments = stringMap(arguments[m.Name.ValueString()]), types.MapNull(queueArgumentsType)
+}
+
+// shown are the arguments that [topicModel.show] set.
+func (m *topicModel) shown(ctx context.Context) map[string]map[string]string {
+	if m.SequenceShards.ValueInt64() > 0 {
+		return argumentsByQueue(ctx, m.ShardArguments)
+	}
+	return map[string]map[string]string{m.Name.ValueString(): mapOf(ctx, m.Arguments)}
 }
 
 // spec reads the model as what is asked for. known is false while anything that names or arguments depend on is not
 // known.
 func (m *topicModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec topology.Spec, known bool) {
 	extra, known := m.extra(diags)
-	for _, value := range []attr.Value{m.QueueType, m.DeadLetterQueue, m.ParkedQueue, m.HoldQueues, m.Retry, m.Park, m.DeliveryLimit, m.MaxPriority, m.AllowMessageLoss, m.Bindings} {
+	for _, value := range []attr.Value{m.QueueType, m.DeadLetterQueue, m.ParkedQueue, m.HoldQueues, m.Retry, m.Sequenced, m.SequenceShards, m.Park, m.DeliveryLimit, m.MaxPriority, m.AllowMessageLoss, m.Bindings} {
 		known = known && !value.IsUnknown()
 	}
 	for _, element := range append(m.HoldQueues.Elements(), m.Bindings.Elements()...) {
@@ -158,6 +214,7 @@ func (m *topicModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec to
 		Identity: m.identityOf(m.Name), QueueType: topology.QueueType(m.QueueType.ValueString()),
 		DeadLetterQueue: m.DeadLetterQueue.ValueString(), ParkedQueue: m.ParkedQueue.ValueString(),
 		AllowMessageLoss: m.AllowMessageLoss.ValueBool(), DeliveryLimit: int(m.DeliveryLimit.ValueInt64()),
+		Sequenced: m.Sequenced.ValueBool(), SequenceShards: int(m.SequenceShards.ValueInt64()),
 		Park: topology.ParkMode(m.Park.ValueString()), Bindings: m.bindings(ctx),
 		MaxPriority: m.maxPriority(), Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},
 	}
@@ -181,39 +238,63 @@ func (m *topicModel) spec(ctx context.Context, diags *diag.Diagnostics) (spec to
 
 // queueSpec reads what the work queue's arguments depend on, and nothing else: they can be planned while a binding, say,
 // is not known yet. known is false while any of that is not known.
-func (m *topicModel) queueSpec(diags *diag.Diagnostics) (spec topology.Spec, known bool) {
+func (m *topicModel) queueSpec(ctx context.Context, diags *diag.Diagnostics) (spec topology.Spec, known bool) {
 	extra, known := m.extra(diags)
-	for _, value := range []attr.Value{m.Name, m.VHost, m.Convention, m.ConsumerGroup, m.QueueType, m.DeadLetterQueue, m.DeliveryLimit, m.MaxPriority} {
+	for _, value := range []attr.Value{m.Name, m.VHost, m.Convention, m.ConsumerGroup, m.QueueType, m.DeadLetterQueue, m.Sequenced, m.SequenceShards, m.DeliveryLimit, m.MaxPriority} {
 		known = known && !value.IsUnknown()
 	}
-	maxRetries := int64(topology.DefaultMaxRetries)
-	if retries, ok := m.maxRetries(); !ok {
-		known = false
-	} else if !retries.IsNull() {
-		maxRetries = retries.ValueInt64()
-	}
-	if diags.HasError() || !known {
+	policy, ok := m.queuePolicy(ctx)
+	if diags.HasError() || !known || !ok {
 		return topology.Spec{}, false
+	}
+	if policy.Strategy != topology.BrokerDelayed {
+		policy.Delays = []time.Duration{time.Millisecond} // any will do: none is in an argument of the work queue
 	}
 	return topology.Spec{
 		Identity: m.identityOf(m.Name), QueueType: topology.QueueType(m.QueueType.ValueString()), DeadLetterQueue: m.DeadLetterQueue.ValueString(),
+		Sequenced: m.Sequenced.ValueBool(), SequenceShards: int(m.SequenceShards.ValueInt64()),
 		AllowMessageLoss: true, DeliveryLimit: int(m.DeliveryLimit.ValueInt64()), MaxPriority: m.maxPriority(),
-		// Any delay will do: none is in an argument of the work queue.
-		Retry: topology.RetryPolicy{MaxRetries: int(maxRetries), Delays: []time.Duration{time.Second}},
-		Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},
+		Retry: policy, Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},
 	}, true
 }
 
-// maxRetries is retry.max_retries, from which the delivery limit may follow; ok is false while it is not known.
-func (m *topicModel) maxRetries() (retries types.Int64, ok bool) {
+// queuePolicy is what of retry the work queue's arguments depend on: max_retries, from which the delivery limit may
+// follow, and all of broker_delayed. ok is false while any of it is not known.
+func (m *topicModel) queuePolicy(ctx context.Context) (policy topology.RetryPolicy, ok bool) {
+	policy.MaxRetries = topology.DefaultMaxRetries
 	if m.Retry.IsUnknown() {
-		return types.Int64Null(), false
+		return policy, false
 	}
-	if m.Retry.IsNull() {
-		return types.Int64Null(), true
+	var r retryModel
+	if m.Retry.IsNull() || m.Retry.As(ctx, &r, basetypes.ObjectAsOptions{}).HasError() {
+		return policy, m.Retry.IsNull()
 	}
-	retries, ok = m.Retry.Attributes()["max_retries"].(types.Int64)
-	return retries, ok && !retries.IsUnknown()
+	if !allKnown([]attr.Value{r.MaxRetries, r.Strategy, r.DelayMin, r.DelayMax}) {
+		return policy, false
+	}
+	if !r.MaxRetries.IsNull() {
+		policy.MaxRetries = int(r.MaxRetries.ValueInt64())
+	}
+	if r.Strategy.ValueString() != string(topology.BrokerDelayed) {
+		return policy, true
+	}
+	policy.Strategy = topology.BrokerDelayed
+	var minErr, maxErr error
+	policy.DelayMin, minErr = topology.ParseDuration(r.DelayMin.ValueString())
+	policy.DelayMax, maxErr = topology.ParseDuration(r.DelayMax.ValueString())
+	return policy, minErr == nil && maxErr == nil
+}
+
+// retryDecides reports whether the queue's arguments follow from a part of retry that is not known.
+func (m *topicModel) retryDecides(ctx context.Context) bool {
+	var r retryModel
+	if m.Retry.IsUnknown() {
+		return true
+	}
+	if m.Retry.IsNull() || m.Retry.As(ctx, &r, basetypes.ObjectAsOptions{}).HasError() {
+		return false
+	}
+	return !allKnown([]attr.Value{r.Strategy, r.DelayMin, r.DelayMax}) || r.MaxRetries.IsUnknown() && m.DeliveryLimit.IsNull()
 }
 
 // policy reads retry, with the provider's defaults for what it leaves out.
@@ -240,16 +321,19 @@ func (m *topicModel) policy(ctx context.Context, holdDelays []time.Duration, dia
 		name string
 		text types.String
 		into *time.Duration
-	}{{"hold_from", r.HoldFrom, &policy.HoldFrom}, {"give_up_after", r.GiveUpAfter, &policy.GiveUpAfter}} {
+		zero string // what a duration of 0s would be
+	}{
+		{"hold_from", r.HoldFrom, &policy.HoldFrom, fmt.Sprintf(": leave it out for the default; always and never are the strategies %q and %q", topology.Republish, topology.InPlace)},
+		{"give_up_after", r.GiveUpAfter, &policy.GiveUpAfter, ", which would never retry: use retry.max_retries = 0 for that, or leave it out to never give up by age"},
+		{"delay_min", r.DelayMin, &policy.DelayMin, ", by which no broker delays: use a positive duration"},
+		{"delay_max", r.DelayMax, &policy.DelayMax, ", by which no broker delays: use retry.delay_min or more"},
+	} {
 		if d.text.IsNull() {
 			continue
 		}
 		delay, err := topology.ParseDuration(d.text.ValueString())
 		if err == nil && delay == 0 {
-			err = fmt.Errorf("retry.%s is 0s: leave it out for the default; always and never are the strategies %q and %q", d.name, topology.Republish, topology.InPlace)
-			if d.name == "give_up_after" {
-				err = fmt.Errorf("retry.%s is 0s, which would never retry: use retry.max_retries = 0 for that, or leave it out to never give up by age", d.name)
-			}
+			err = fmt.Errorf("retry.%s is 0s%s", d.name, d.zero)
 		}
 		if err != nil {
 			diags.AddAttributeError(at.AtName(d.name), "Invalid retry policy", sentence(err))
@@ -275,14 +359,30 @@ func (m *topicModel) home() ([]topology.Binding, error) {
 	return objects.Bindings, err
 }
 
+// homeBindings shows bindings that the convention needs, each exchange and key once: if every queue that it leads to,
+// such as the shards of a topic, was found to have it.
+func homeBindings(home, found []topology.Binding) types.Set {
+	same := func(a, b topology.Binding) bool { return a.Source == b.Source && a.RoutingKey == b.RoutingKey }
+	missing := without(home, found)
+	whole := slices.DeleteFunc(slices.Clone(home), func(b topology.Binding) bool {
+		return slices.ContainsFunc(missing, func(m topology.Binding) bool { return same(m, b) })
+	})
+	return bindingSet(slices.CompactFunc(whole, same))
+}
+
 // routes computes what the topic owns as far as it does not depend on its retry policy: exchanges, bindings, and most
-// of the queue.
+// of the queue. What broker_delayed puts into the queue's arguments is there.
 func (m *topicModel) routes(ctx context.Context) (topology.Objects, error) {
-	return topology.Spec{
+	spec := topology.Spec{
 		Identity: m.identityOf(m.Name), QueueType: topology.QueueType(m.QueueType.ValueString()),
 		DeadLetterQueue: m.DeadLetterQueue.ValueString(), AllowMessageLoss: true, Bindings: m.bindings(ctx),
+		Sequenced: m.Sequenced.ValueBool(), SequenceShards: int(m.SequenceShards.ValueInt64()),
 		DeliveryLimit: int(m.DeliveryLimit.ValueInt64()), MaxPriority: m.maxPriority(),
-	}.BuildWorkQueue()
+	}
+	if policy, ok := m.queuePolicy(ctx); ok && policy.Strategy == topology.BrokerDelayed {
+		spec.Retry = topology.RetryPolicy{Strategy: policy.Strategy, DelayMin: policy.DelayMin, DelayMax: policy.DelayMax}
+	}
+	return spec.BuildWorkQueue()
 }
 
 // maxPriority is nil where the convention says it.

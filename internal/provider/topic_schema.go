@@ -49,25 +49,36 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"delay": schema.StringAttribute{Required: true, Validators: durationText(), MarkdownDescription: "How long the queue holds a message."},
 					"name":  schema.StringAttribute{Required: true, MarkdownDescription: "The queue's name."},
-					"shard": schema.Int64Attribute{Optional: true, MarkdownDescription: "The sub-queue's number where the tier is split. Defaults to 0."},
+					"shard": schema.Int64Attribute{Optional: true, MarkdownDescription: "The sub-queue's number where the tier is split, or the shard that it belongs to. Defaults to 0."},
 				}},
 				MarkdownDescription: "The topic's ladder: the `queues` of a `redeliver_rabbitmq_hold_ladder`. The topic's delays come from here.",
 			},
 			"retry": schema.SingleNestedAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "The retry policy. It is carried out by consumers: changing it changes the manifest, and the queue only where its delivery limit follows from `max_retries`.",
+				MarkdownDescription: "The retry policy. It is carried out by consumers: changing it changes the manifest, and the queue only where its delivery limit follows from `max_retries` or the broker delays what is retried.",
 				Attributes: map[string]schema.Attribute{
 					"strategy": schema.StringAttribute{
-						Optional: true, Computed: true, Validators: oneOf([]topology.Strategy{topology.InPlace, topology.Republish, topology.Hybrid}),
-						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer, which needs read permission only; the default), `republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above). The Go library of this release carries out `in_place`; the others are for applications that publish their retries.",
+						Optional: true, Computed: true, Validators: oneOf(topology.Strategies()),
+						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer; the default), `broker_delayed` (in the work queue itself, which RabbitMQ " + topology.BrokerDelayedSince + " and later can delay), " +
+							"`republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above). The first two need read permission only, the others publish a copy. " +
+							"Changing to or from `broker_delayed` replaces the queue.",
 					},
 					"max_retries": schema.Int64Attribute{
 						Optional: true, Computed: true, Validators: []validator.Int64{int64validator.AtLeast(0)},
-						MarkdownDescription: fmt.Sprintf("How many retries are honoured: a message that always fails is handed to a handler once more than that, then dead-lettered. Defaults to `%d`.", topology.DefaultMaxRetries),
+						MarkdownDescription: fmt.Sprintf("How many retries are honoured: a message that always fails is handed to a handler once more than that, then dead-lettered. Defaults to `%d`. "+
+							"On a classic queue and in a sequenced topic all retries of a message that wait in the consumer live in one delivery: together they have to fit into three quarters of the consumer timeout.", topology.DefaultMaxRetries),
 					},
 					"delays": schema.ListAttribute{
 						Optional: true, Computed: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.ValueStringsAre(duration)},
 						MarkdownDescription: "The delays, shortest first; the last one repeats. With `hold_queues` they come from there, and setting both is an error.",
+					},
+					"delay_min": schema.StringAttribute{
+						Optional: true, Validators: durationText(),
+						MarkdownDescription: "What `broker_delayed` has instead of `delays`: a message waits `delay_min` times its retries, at most `delay_max`. Changing it replaces the queue.",
+					},
+					"delay_max": schema.StringAttribute{
+						Optional: true, Validators: durationText(),
+						MarkdownDescription: "The longest wait under `broker_delayed`. Changing it replaces the queue.",
 					},
 					"last_delay_repeats": schema.BoolAttribute{
 						Optional:            true,
@@ -86,6 +97,17 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 						MarkdownDescription: fmt.Sprintf("The factor by which waits in the consumer vary both ways, from 0 to below 1. Defaults to `%v`.", topology.DefaultJitter),
 					},
 				},
+			},
+			"sequenced": schema.BoolAttribute{
+				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
+				MarkdownDescription: "Keep messages of one key in order, also while they are retried: the work queue gets `x-single-active-consumer`, and only the strategy `in_place` is allowed. Which key a message has is the consumer's to say. " +
+					"Under `acemq` and `rabbitkit` an application that declares the queue itself has to declare the argument too; `queuey` cannot. Defaults to `false`. Changing it replaces the queue.",
+			},
+			"sequence_shards": schema.Int64Attribute{
+				Optional: true, Validators: []validator.Int64{int64validator.Between(1, topology.MaxSequenceShards)},
+				MarkdownDescription: "How many queues a sequenced topic is spread over under `shove`, which needs it: `orders-seq-0` and so on, bound to the exchange `orders-seq-hash`, which picks one by the hash of the routing key. " +
+					"There is no queue of the topic's own name then. What applications declare has as many (`routing_shards`, 8 unless they say otherwise). " +
+					"Needs RabbitMQ's plugin `" + topology.ConsistentHashPlugin + "`. Changing it replaces the queues, since keys would move from one to another.",
 			},
 			"park": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: oneOf([]topology.ParkMode{topology.ParkReject, topology.ParkPublish}),
@@ -106,13 +128,18 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			},
 			"bindings": schema.SetNestedAttribute{
 				Optional: true, NestedObject: bindingAttributes(false),
-				MarkdownDescription: "Where the topic's messages come from. Not authoritative: bindings made elsewhere stay. Bindings with arguments are `redeliver_rabbitmq_binding` resources.",
+				MarkdownDescription: "Where the topic's messages come from. Not authoritative: bindings made elsewhere stay. Bindings with arguments are `redeliver_rabbitmq_binding` resources. " +
+					"With `sequence_shards` they lead to the exchange that spreads messages over the shards, and a message's routing key is its key.",
 			},
 			"acknowledge_warnings": warningsAttribute(warningForeignDeadEnd, warningUnusedParkedQueue),
 			"arguments":            argumentsAttribute("the work queue"),
+			"shard_arguments": schema.MapAttribute{
+				Computed: true, ElementType: queueArgumentsType,
+				MarkdownDescription: "With `sequence_shards`, what `arguments` is without: every argument of every shard, by queue and name. A shard that is missing on the broker is missing here, and made again in place.",
+			},
 			"home_bindings": schema.SetNestedAttribute{
 				Computed: true, NestedObject: bindingAttributes(true),
-				MarkdownDescription: "The bindings that the convention itself needs, such as the one that leads expired messages home under `acemq`. One that is missing on the broker shows as drift.",
+				MarkdownDescription: "The bindings that the convention itself needs, such as the one that leads expired messages home under `acemq`, or that of every shard under `shove`. One that is missing on the broker shows as drift.",
 			},
 			"manifest": schema.StringAttribute{
 				Computed:            true,

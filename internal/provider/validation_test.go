@@ -16,33 +16,59 @@ func TestRefusals(t *testing.T) {
 	good := "name = \"orders\"\ndead_letter_queue = \"orders-dlq\"\n"
 	holds := `hold_queues = [{ delay = "5s", name = "orders-hold-5s" }]` + "\n"
 	refusals := map[string]struct{ config, says string }{
-		"no dead-letter queue":          {topic(`name = "orders"` + "\n" + `retry = { delays = ["5s"] }`), "allow_message_loss = true"},
-		"no delays":                     {topic(good), "retries 10 times but has no delays; hand it a ladder's queues (hold_queues), set retry.delays, or set retry.max_retries = 0"},
-		"delays given twice":            {topic(good + holds + `retry = { delays = ["5s"] }`), "Delays are given twice"},
-		"hold_from of zero":             {topic(good + holds + `retry = { strategy = "hybrid", hold_from = "0s" }`), `retry.hold_from is 0s: leave it out for the default; always and never are the strategies "republish" and "in_place"`},
-		"hold_from without hybrid":      {topic(good + `retry = { delays = ["5s"], hold_from = "5s" }`), "retry.hold_from is for the hybrid strategy"},
-		"give_up_after of zero":         {topic(good + `retry = { delays = ["5s"], give_up_after = "0s" }`), "would never retry: use retry.max_retries = 0 for that"},
-		"descending delays":             {topic(good + `retry = { delays = ["30s", "5s"] }`), "is shorter than"},
-		"a delay twice":                 {topic(good + `retry = { delays = ["5s", "5s"] }`), "5s"},
-		"a delay that is none":          {topic(good + `retry = { delays = ["5 s"] }`), `Duration "5 s"`},
-		"a delay of zero":               {topic(good + `retry = { delays = ["0s"] }`), "delay"},
-		"a delay too long in place":     {topic(good + `retry = { delays = ["25m"] }`), `of RabbitMQ's consumer timeout of 30m only 22m30s may be used; shorten it, use the strategy "republish" or "hybrid"`},
-		"a strategy that is none":       {topic(good + `retry = { delays = ["5s"], strategy = "sometimes" }`), `value must be one of: ["in_place" "republish" "hybrid"]`},
-		"republish without hold queues": {topic(good + `retry = { delays = ["5s"], strategy = "republish" }`), `Retry strategy "republish" waits in hold queues and topic "orders" was handed none`},
-		"negative retries":              {topic(good + `retry = { delays = ["5s"], max_retries = -1 }`), "at least 0"},
-		"more retries than the limits":  {topic(good + `retry = { delays = ["5s"], max_retries = 2000 }`), "set delivery_limit to at least 2010"},
-		"a limit below the retries":     {topic(good + "delivery_limit = 5\n" + `retry = { delays = ["5s"] }`), "the broker would dead-letter messages that still have retries"},
-		"jitter of one":                 {topic(good + `retry = { delays = ["5s"], jitter = 1 }`), "use 0 (none) to below 1"},
-		"park without a parked queue":   {topic(good + "park = \"publish\"\n" + `retry = { delays = ["5s"] }`), "parked_queue"},
-		"priority on a quorum queue":    {topic(good + "max_priority = 5\n" + `retry = { delays = ["5s"] }`), "quorum queues before RabbitMQ 4.3 refuse it"},
-		"another queue type":            {topic(good + "queue_type = \"classic\"\n" + `retry = { delays = ["5s"] }`), "classic"},
-		"a reserved name":               {topic(`name = "orders-dlq"`), `belongs to what is derived from another topic, "orders"`},
-		"amq.":                          {topic(`name = "amq.orders"`), `names that start with "amq." are reserved`},
-		"a name too long":               {topic(`name = "` + strings.Repeat("x", 250) + `"`), "bytes and RabbitMQ allows 255; shorten the topic's name by"},
-		"another topic's hold queues":   {topic(good + `hold_queues = [{ delay = "5s", name = "invoices-hold-5s" }]`), `topic "orders" has "orders-hold-5s" there`},
-		"a binding to the default":      {topic(good + "bindings = [{ exchange = \"\", routing_key = \"a\" }]\n" + `retry = { delays = ["5s"] }`), "default exchange"},
-		"a group without convention":    {topic(good + "consumer_group = \"eu\"\n" + `retry = { delays = ["5s"] }`), "has no consumer groups, only shove has"},
-		"a convention that is none":     {topic(good + `convention = "kafka"`), `value must be one of: ["redeliver" "shove" "acemq" "rabbitkit" "queuey"]`},
+		"no dead-letter queue":           {topic(`name = "orders"` + "\n" + `retry = { delays = ["5s"] }`), "allow_message_loss = true"},
+		"no delays":                      {topic(good), "retries 10 times but has no delays; hand it a ladder's queues (hold_queues), set retry.delays, or set retry.max_retries = 0"},
+		"delays given twice":             {topic(good + holds + `retry = { delays = ["5s"] }`), "Delays are given twice"},
+		"hold_from of zero":              {topic(good + holds + `retry = { strategy = "hybrid", hold_from = "0s" }`), `retry.hold_from is 0s: leave it out for the default; always and never are the strategies "republish" and "in_place"`},
+		"hold_from without hybrid":       {topic(good + `retry = { delays = ["5s"], hold_from = "5s" }`), "retry.hold_from is for the hybrid strategy"},
+		"give_up_after of zero":          {topic(good + `retry = { delays = ["5s"], give_up_after = "0s" }`), "would never retry: use retry.max_retries = 0 for that"},
+		"descending delays":              {topic(good + `retry = { delays = ["30s", "5s"] }`), "is shorter than"},
+		"a delay twice":                  {topic(good + `retry = { delays = ["5s", "5s"] }`), "5s"},
+		"a delay that is none":           {topic(good + `retry = { delays = ["5 s"] }`), `Duration "5 s"`},
+		"a delay of zero":                {topic(good + `retry = { delays = ["0s"] }`), "delay"},
+		"a delay too long in place":      {topic(good + `retry = { delays = ["25m"] }`), `of RabbitMQ's consumer timeout of 30m only 22m30s may be used; shorten it, use the strategy "republish" or "hybrid"`},
+		"a strategy that is none":        {topic(good + `retry = { delays = ["5s"], strategy = "sometimes" }`), `value must be one of: ["in_place" "broker_delayed" "republish" "hybrid"]`},
+		"republish without hold queues":  {topic(good + `retry = { delays = ["5s"], strategy = "republish" }`), `Retry strategy "republish" waits in hold queues and topic "orders" was handed none`},
+		"broker_delayed with delays":     {topic(good + `retry = { strategy = "broker_delayed", delays = ["5s"], delay_min = "1s", delay_max = "1m" }`), "set retry.delay_min and retry.delay_max instead"},
+		"broker_delayed of zero":         {topic(good + `retry = { strategy = "broker_delayed", delay_min = "0s", delay_max = "1m" }`), "retry.delay_min is 0s, by which no broker delays: use a positive duration"},
+		"broker_delayed without a max":   {topic(good + `retry = { strategy = "broker_delayed", delay_min = "1s" }`), "retry.delay_max 0s"},
+		"broker_delayed, max below min":  {topic(good + `retry = { strategy = "broker_delayed", delay_min = "1m", delay_max = "1s" }`), "needs one from retry.delay_min (1m)"},
+		"delay_min without its strategy": {topic(good + `retry = { delays = ["5s"], delay_min = "1s" }`), "retry.delay_min and retry.delay_max are for the broker_delayed strategy, not in_place"},
+		"broker_delayed on classic": {
+			topic(good + "convention = \"shove\"\n" + `retry = { strategy = "broker_delayed", delay_min = "1s", delay_max = "1m" }`),
+			`only quorum queues delay returned messages and the work queue of topic "orders" is classic`,
+		},
+		"sequenced by copies":      {topic(good + "sequenced = true\n" + holds + `retry = { strategy = "republish" }`), `topic "orders" is sequenced, and the copy of a retried message comes back behind those of its key`},
+		"sequenced under queuey":   {topic(`name = "orders"` + "\nsequenced = true\nconvention = \"queuey\"\ndead_letter_queue = \"orders.dead\"\n" + `retry = { delays = ["5s"] }`), "A sequenced topic under the queuey convention is refused"},
+		"sequenced without shards": {topic(good + "sequenced = true\nconvention = \"shove\"\n" + `retry = { delays = ["5s"] }`), `Topic "orders" is sequenced and has no sequence_shards`},
+		"shards elsewhere":         {topic(good + "sequenced = true\nsequence_shards = 2\n" + `retry = { delays = ["5s"] }`), "only shove has shards; leave it out"},
+		"shards of no sequence":    {topic(good + "sequence_shards = 2\nconvention = \"shove\"\n" + `retry = { delays = ["5s"] }`), "not sequenced; set sequenced = true"},
+		"no shards":                {topic(good + "sequenced = true\nsequence_shards = 0\nconvention = \"shove\"\n" + `retry = { delays = ["5s"] }`), "between 1 and 1000"},
+		"shards without the plugin": {
+			topic(good + "sequenced = true\nsequence_shards = 2\nconvention = \"shove\"\n" + `retry = { delays = ["5s"] }`),
+			`Topic "orders" is spread over 2 shards by an exchange of type "x-consistent-hash", which this broker does not have: enable the plugin rabbitmq_consistent_hash_exchange`,
+		},
+		"a ladder without the topic's shards": {
+			topic(good + "sequenced = true\nsequence_shards = 2\nconvention = \"shove\"\n" + holds), `hand over the queues of this topic's own ladder, whose sequence_shards have to be the topic's`,
+		},
+		"retries that one delivery cannot hold": {
+			topic(good + "convention = \"shove\"\n" + `retry = { delays = ["2m"], max_retries = 50 }`),
+			`retry.max_retries 50 cannot all be waited in place: on a classic queue, which counts no deliveries, all retries of a message live in one delivery, with jitter they take up to 2h together`,
+		},
+		"negative retries":             {topic(good + `retry = { delays = ["5s"], max_retries = -1 }`), "at least 0"},
+		"more retries than the limits": {topic(good + `retry = { delays = ["5s"], max_retries = 2000 }`), "set delivery_limit to at least 2010"},
+		"a limit below the retries":    {topic(good + "delivery_limit = 5\n" + `retry = { delays = ["5s"] }`), "the broker would dead-letter messages that still have retries"},
+		"jitter of one":                {topic(good + `retry = { delays = ["5s"], jitter = 1 }`), "use 0 (none) to below 1"},
+		"park without a parked queue":  {topic(good + "park = \"publish\"\n" + `retry = { delays = ["5s"] }`), "parked_queue"},
+		"priority on a quorum queue":   {topic(good + "max_priority = 5\n" + `retry = { delays = ["5s"] }`), "quorum queues before RabbitMQ 4.3 refuse it"},
+		"another queue type":           {topic(good + "queue_type = \"classic\"\n" + `retry = { delays = ["5s"] }`), "classic"},
+		"a reserved name":              {topic(`name = "orders-dlq"`), `belongs to what is derived from another topic, "orders"`},
+		"amq.":                         {topic(`name = "amq.orders"`), `names that start with "amq." are reserved`},
+		"a name too long":              {topic(`name = "` + strings.Repeat("x", 250) + `"`), "bytes and RabbitMQ allows 255; shorten the topic's name by"},
+		"another topic's hold queues":  {topic(good + `hold_queues = [{ delay = "5s", name = "invoices-hold-5s" }]`), `topic "orders" has "orders-hold-5s" there`},
+		"a binding to the default":     {topic(good + "bindings = [{ exchange = \"\", routing_key = \"a\" }]\n" + `retry = { delays = ["5s"] }`), "default exchange"},
+		"a group without convention":   {topic(good + "consumer_group = \"eu\"\n" + `retry = { delays = ["5s"] }`), "has no consumer groups, only shove has"},
+		"a convention that is none":    {topic(good + `convention = "kafka"`), `value must be one of: ["redeliver" "shove" "acemq" "rabbitkit" "queuey"]`},
 		"rabbitkit's one per attempt": {
 			topic(`name = "orders"` + "\nconvention = \"rabbitkit\"\ndead_letter_queue = \"orders.dlq\"\n" + `hold_queues = [{ delay = "5s", name = "orders.retry.1" }]`),
 			"one hold queue per attempt: 10 retries need 10 delays and there are 1; add delays, lower retry.max_retries, or set retry.last_delay_repeats = true",
@@ -180,6 +206,33 @@ resource "redeliver_rabbitmq_topic" "orders" {
 	}
 }
 
+func TestDeadEndThatDropsMessagesIsWarnedOf(t *testing.T) {
+	b := setup(t)
+	config := func(kind, arguments, more string) string {
+		return b.provider + fmt.Sprintf(`
+resource "redeliver_rabbitmq_%s" "orders" {
+  topic           = "orders"
+  extra_arguments = { %s }
+  %s
+}
+`, kind, arguments, more)
+	}
+	c := b.commandLine(config("dead_letter_queue", `"x-max-length" = 1000, "x-message-ttl" = 86400000`, ""))
+	const summary = "Warning: Messages that were set aside can be dropped"
+	expect(t, c.plan(), summary, `By x-max-length and x-message-ttl the broker drops messages from the dead-letter queue "orders-dlq"`, "x-dead-letter-exchange", `acknowledge_warnings = ["messages_dropped"]`)
+	c.configure(config("parked_queue", `"x-max-length-bytes" = 1000`, ""))
+	expect(t, c.plan(), summary, `By x-max-length-bytes the broker drops messages from the parked queue "orders-parked"`)
+	for _, settled := range [][2]string{
+		{`"x-max-length" = 1000`, `acknowledge_warnings = ["messages_dropped"]`},
+		{`"x-max-length" = 1000, "x-overflow" = "reject-publish"`, ""},
+		{`"x-message-ttl" = 86400000, "x-dead-letter-exchange" = "archive"`, ""},
+		{`"x-queue-leader-locator" = "balanced"`, ""},
+	} {
+		c.configure(config("dead_letter_queue", settled[0], settled[1]))
+		expectNot(t, c.plan(), summary)
+	}
+}
+
 func TestRetryPolicyDefaultsAndUnset(t *testing.T) {
 	b := setup(t)
 	config := func(more string) string {
@@ -188,7 +241,7 @@ func TestRetryPolicyDefaultsAndUnset(t *testing.T) {
 	c := b.commandLine(config(`retry = { strategy = "hybrid", max_retries = 3, hold_from = "5s", give_up_after = "1d", jitter = 0 }` + "\npark = \"publish\""))
 	c.apply()
 	values := c.state()["redeliver_rabbitmq_topic.orders"].Values
-	if got := fmt.Sprint(values["retry"]); got != "map[delays:[5s] give_up_after:1d hold_from:5s jitter:0 last_delay_repeats:<nil> max_retries:3 strategy:hybrid]" {
+	if got := fmt.Sprint(values["retry"]); got != "map[delay_max:<nil> delay_min:<nil> delays:[5s] give_up_after:1d hold_from:5s jitter:0 last_delay_repeats:<nil> max_retries:3 strategy:hybrid]" {
 		t.Errorf("retry is %s", got)
 	}
 	// What the configuration leaves out is the default again, in place.
@@ -196,7 +249,7 @@ func TestRetryPolicyDefaultsAndUnset(t *testing.T) {
 	out := c.apply()
 	expect(t, out, "0 added, 1 changed, 0 destroyed")
 	values = c.state()["redeliver_rabbitmq_topic.orders"].Values
-	if got := fmt.Sprint(values["retry"]); got != "map[delays:[5s] give_up_after:<nil> hold_from:<nil> jitter:0.2 last_delay_repeats:<nil> max_retries:10 strategy:in_place]" {
+	if got := fmt.Sprint(values["retry"]); got != "map[delay_max:<nil> delay_min:<nil> delays:[5s] give_up_after:<nil> hold_from:<nil> jitter:0.2 last_delay_repeats:<nil> max_retries:10 strategy:in_place]" {
 		t.Errorf("retry is %s", got)
 	}
 	if values["park"] != "reject" {

@@ -17,14 +17,15 @@ type Queue struct {
 	Arguments Arguments
 	// Delay is how long a hold queue holds; 0 for other roles.
 	Delay time.Duration
-	// Tier (from 0) and Shard (from 0) place a hold queue in its ladder.
+	// Tier (from 0) and Shard (from 0) place a hold queue in its ladder. Shard is also that of a sequenced topic's work
+	// queue.
 	Tier, Shard int
 }
 
 // Exchange is one exchange. Every exchange of the contract is durable.
 type Exchange struct {
 	Name string
-	// Type is direct throughout the contract.
+	// Type is direct, or [ExchangeConsistentHash] for the exchange that spreads a sequenced topic over its shards.
 	Type string
 	// Shared: every topic of the vhost uses it, so that it is never deleted.
 	Shared bool
@@ -158,14 +159,18 @@ func (s Spec) work() Objects {
 		args[ArgDelayedRetryMin] = s.Retry.DelayMin.Milliseconds()
 		args[ArgDelayedRetryMax] = s.Retry.DelayMax.Milliseconds()
 	}
-	priority := scheme.maxPriority
-	if s.MaxPriority != nil {
-		priority = *s.MaxPriority
-	}
-	if priority > 0 {
+	if priority := s.maxPriority(); priority > 0 {
 		args[ArgMaxPriority] = int64(priority)
 	}
-	out.Queues = []Queue{{Role: RoleWork, Name: s.WorkQueueName(), Type: s.queueType(), Arguments: args}}
+	if s.Sequenced {
+		args[ArgSingleActiveConsumer] = true
+	}
+	work := Queue{Role: RoleWork, Name: s.WorkQueueName(), Type: s.queueType(), Arguments: args}
+	if s.SequenceShards > 0 {
+		out.add(s.shards(work))
+	} else {
+		out.Queues = []Queue{work}
+	}
 	if scheme.homeExchange != "" {
 		// Expired messages leave their hold queue through this exchange; the binding is their way home.
 		out.addExchange(scheme.exchange(scheme.homeExchange))
@@ -185,6 +190,9 @@ func (s Spec) bindings() []Binding {
 	var out []Binding
 	for _, b := range s.Bindings {
 		b.Destination, b.DestinationType = s.WorkQueueName(), BindingToQueue
+		if s.SequenceShards > 0 {
+			b.Destination, b.DestinationType = s.SequenceExchangeName(), BindingToExchange
+		}
 		if normal, err := NormaliseArguments(b.Arguments); err == nil && len(normal) > 0 {
 			b.Arguments = normal
 		} else {
@@ -210,14 +218,17 @@ func (s Spec) ladder() Objects {
 	scheme := s.Convention.scheme()
 	var out Objects
 	for tier, delay := range s.HoldDelays {
-		for shard := range max(1, s.JitterShards) {
-			name := s.HoldQueueName(tier, delay, shard)
+		for shard := range s.holdShards() {
+			name, home := s.holdQueueName(tier, delay, shard), s.WorkQueueName()
+			if s.SequenceShards > 0 {
+				home = s.ShardQueueName(shard)
+			}
 			ttl := s.shardTTL(tier, shard)
 			args := Arguments{
 				ArgQueueType:          string(scheme.holdType),
 				ArgMessageTTL:         ttl,
 				ArgDeadLetterExchange: scheme.homeExchange,
-				ArgDeadLetterKey:      s.WorkQueueName(),
+				ArgDeadLetterKey:      home,
 			}
 			if scheme.strict {
 				args[ArgDeadLetterStrategy] = "at-least-once"

@@ -80,6 +80,7 @@ func redeliverCases() []contractCase {
 				RoleParked:     {ArgMaxLengthBytes: int64(1 << 30)},
 			}
 		})},
+		{Name: "sequenced", Spec: with(func(s *contractSpec) { s.Sequenced, s.HoldDelays, s.Retry.Delays = true, nil, threeTiers })},
 		{Name: "odd name", Spec: contractSpec{
 			Topic: "bestellung@eu/50%#1?;a \"b\" 'ü'", DeadLetterQueue: "bestellung@eu/50%#1?;a \"b\" 'ü'-dlq", HoldDelays: threeTiers[:1], Retry: ten,
 		}},
@@ -101,7 +102,18 @@ func shoveCases() []contractCase {
 		{Name: "consumer group", Spec: with(func(s *contractSpec) { s.ConsumerGroup, s.DeadLetterQueue = "billing", "orders-billing-dlq" })},
 		{Name: "republish", Spec: with(func(s *contractSpec) { s.Retry.Strategy = Republish })},
 		{Name: "priorities", Spec: with(func(s *contractSpec) { s.MaxPriority = &priority })},
-		{Name: "retries beyond a quorum queue's limits", Spec: with(func(s *contractSpec) { s.Retry.MaxRetries = 5000 })},
+		{Name: "retries beyond a quorum queue's limits", Spec: with(func(s *contractSpec) { s.Retry.MaxRetries, s.Retry.Strategy = 5000, Republish })},
+		{Name: "sequenced over three shards", Spec: with(func(s *contractSpec) {
+			s.Sequenced, s.SequenceShards = true, 3
+			s.Bindings = []contractBinding{{Exchange: "shop.events", RoutingKey: "order.*"}}
+		})},
+		{Name: "one shard of a consumer group, without a ladder", Spec: with(func(s *contractSpec) {
+			s.Sequenced, s.SequenceShards, s.ConsumerGroup, s.DeadLetterQueue = true, 1, "billing", "orders-billing-dlq"
+			s.HoldDelays, s.Retry.Delays = nil, threeTiers
+		})},
+		{Name: "a ladder of one shard of a consumer group", Spec: with(func(s *contractSpec) {
+			s.Sequenced, s.SequenceShards, s.ConsumerGroup, s.DeadLetterQueue = true, 1, "billing", "orders-billing-dlq"
+		})},
 	}
 }
 
@@ -123,6 +135,7 @@ func acemqCases() []contractCase {
 		{Name: "custom dead-letter queue", Spec: with(func(s *contractSpec) { s.DeadLetterQueue, s.ParkedQueue = "failed", "" })},
 		{Name: "parked messages are published", Spec: with(func(s *contractSpec) { s.Park = ParkPublish })},
 		{Name: "stated delivery limit", Spec: with(func(s *contractSpec) { s.Retry.MaxRetries, s.DeliveryLimit = 30, 100 })},
+		{Name: "sequenced", Spec: with(func(s *contractSpec) { s.Sequenced = true })},
 	}
 }
 
@@ -144,6 +157,7 @@ func rabbitkitCases() []contractCase {
 		{Name: "jitter in four shards", Spec: with(func(s *contractSpec) { s.JitterShards, s.JitterFactor = 4, 0.25 })},
 		{Name: "without a dead-letter queue", Spec: with(func(s *contractSpec) { s.DeadLetterQueue, s.AllowMessageLoss = "", true })},
 		{Name: "custom dead-letter queue", Spec: with(func(s *contractSpec) { s.DeadLetterQueue = "failed" })},
+		{Name: "sequenced", Spec: with(func(s *contractSpec) { s.Sequenced, s.QueueType = true, Classic })},
 	}
 }
 

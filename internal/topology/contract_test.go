@@ -36,6 +36,8 @@ type contractSpec struct {
 	DeadLetterQueue  string             `json:"dead_letter_queue,omitempty"`
 	ParkedQueue      string             `json:"parked_queue,omitempty"`
 	AllowMessageLoss bool               `json:"allow_message_loss,omitempty"`
+	Sequenced        bool               `json:"sequenced,omitempty"`
+	SequenceShards   int                `json:"sequence_shards,omitempty"`
 	HoldDelays       []Duration         `json:"hold_delays,omitempty"`
 	JitterShards     int                `json:"jitter_shards,omitempty"`
 	JitterFactor     float64            `json:"jitter_factor,omitempty"`
@@ -77,6 +79,7 @@ type contractQueue struct {
 type contractBinding struct {
 	Exchange   string    `json:"exchange"`
 	Queue      string    `json:"queue,omitempty"`
+	ToExchange string    `json:"to_exchange,omitempty"`
 	RoutingKey string    `json:"routing_key"`
 	Arguments  Arguments `json:"arguments,omitempty"`
 }
@@ -86,6 +89,7 @@ func (cs contractSpec) spec(c Convention) Spec {
 		Identity:  Identity{Topic: cs.Topic, Convention: c, ConsumerGroup: cs.ConsumerGroup, VHost: cs.VHost},
 		QueueType: cs.QueueType, DeadLetterQueue: cs.DeadLetterQueue, ParkedQueue: cs.ParkedQueue, AllowMessageLoss: cs.AllowMessageLoss,
 		HoldDelays: plainDurations(cs.HoldDelays), JitterShards: cs.JitterShards, JitterFactor: cs.JitterFactor,
+		Sequenced: cs.Sequenced, SequenceShards: cs.SequenceShards,
 		DeliveryLimit: cs.DeliveryLimit, MaxPriority: cs.MaxPriority, Park: cs.Park, Extra: cs.Extra,
 		Retry: RetryPolicy{
 			Strategy: cs.Retry.Strategy, MaxRetries: cs.Retry.MaxRetries, Delays: plainDurations(cs.Retry.Delays),
@@ -150,7 +154,11 @@ func compute(t *testing.T, c Convention, tc *contractCase) {
 		tc.Queues = append(tc.Queues, contractQueue{q.Role, q.Name, q.Type, true, q.Arguments})
 	}
 	for _, b := range objects.Bindings {
-		tc.Bindings = append(tc.Bindings, contractBinding{b.Source, b.Destination, b.RoutingKey, b.Arguments})
+		binding := contractBinding{Exchange: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey, Arguments: b.Arguments}
+		if b.DestinationType == BindingToExchange {
+			binding.Queue, binding.ToExchange = "", b.Destination
+		}
+		tc.Bindings = append(tc.Bindings, binding)
 	}
 	tc.Manifest = m.Encode()
 }

@@ -95,6 +95,12 @@ type scheme struct {
 	sharded bool
 	// doubledDelay: the application gives its hold queues twice their delay to live.
 	doubledDelay bool
+	// shardExchange names the exchange that spreads a sequenced topic over its shards, and shard the shards; nil where a
+	// sequenced topic has one work queue.
+	shardExchange func(base string) string
+	shard         func(base string, i int) string
+	// noSequence says why a sequenced topic is refused; empty where it is not.
+	noSequence string
 
 	workTypes []QueueType // allowed, the default first
 	// deadExchange is where the work queue dead-letters to; nil where it does not.
@@ -159,14 +165,16 @@ var schemes = map[Convention]scheme{
 		hold: func(base string, _ int, d time.Duration) string {
 			return fmt.Sprintf("%s-hold-%ds", base, d/time.Second)
 		},
-		wholeSeconds: true,
-		groups:       true,
-		workTypes:    []QueueType{Classic},
-		deadExchange: constant(""),
-		holdType:     Classic,
-		deadType:     Classic,
-		headers:      Headers{RetryCount: "x-retry-count", RetryCountAlso: []string{"x-shove-retry-count"}},
-		reserved:     regexp.MustCompile(`(?s).(-dlq|-hold-[0-9]+s|-seq-hash|-seq-[0-9]+|-migrating)$`),
+		wholeSeconds:  true,
+		groups:        true,
+		shardExchange: suffix("-seq-hash"),
+		shard:         func(base string, i int) string { return fmt.Sprintf("%s-seq-%d", base, i) },
+		workTypes:     []QueueType{Classic},
+		deadExchange:  constant(""),
+		holdType:      Classic,
+		deadType:      Classic,
+		headers:       Headers{RetryCount: "x-retry-count", RetryCountAlso: []string{"x-shove-retry-count"}},
+		reserved:      regexp.MustCompile(`(?s).(-dlq|-hold-[0-9]+s|-seq-hash|-seq-[0-9]+(-hold-[0-9]+s)?|-migrating)$`),
 	},
 	AceMQ: {
 		deadLetter: suffix(".dlq"),
@@ -216,12 +224,14 @@ var schemes = map[Convention]scheme{
 		noLadder: "its applications declare hold queues that expire by themselves, on demand, " +
 			"and a queue that Terraform owns must not expire; leave the ladder out and set the topic's retry.delays",
 		doubledDelay: true,
-		workTypes:    []QueueType{Classic},
-		holdType:     Classic,
-		deadType:     Classic,
-		maxPriority:  10,
-		headers:      Headers{Error: "x-death-reason", OriginalQueue: "x-original-queue", Attempts: "x-attempts"},
-		reserved:     regexp.MustCompile(`(?s).(\.dead|\.deferred\.[0-9]+|-migrating)$`),
+		noSequence: "its applications declare their work queues without " + ArgSingleActiveConsumer + " and cannot be told to, " +
+			"so that RabbitMQ would refuse their declaration (406) of a queue that has it",
+		workTypes:   []QueueType{Classic},
+		holdType:    Classic,
+		deadType:    Classic,
+		maxPriority: 10,
+		headers:     Headers{Error: "x-death-reason", OriginalQueue: "x-original-queue", Attempts: "x-attempts"},
+		reserved:    regexp.MustCompile(`(?s).(\.dead|\.deferred\.[0-9]+|-migrating)$`),
 	},
 }
 

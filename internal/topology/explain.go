@@ -9,10 +9,9 @@ import (
 
 // Arguments that this package can explain and does not compute.
 const (
-	ArgMaxLength            = "x-max-length"
-	ArgMaxLengthBytes       = "x-max-length-bytes"
-	ArgExpires              = "x-expires"
-	ArgSingleActiveConsumer = "x-single-active-consumer"
+	ArgMaxLength      = "x-max-length"
+	ArgMaxLengthBytes = "x-max-length-bytes"
+	ArgExpires        = "x-expires"
 )
 
 // effect says what a difference in one argument means for messages. In its

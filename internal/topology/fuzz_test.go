@@ -148,7 +148,7 @@ func everything(id Identity, ms uint32) (Objects, bool) {
 		return Objects{}, false
 	}
 	s.DeadLetterQueue, s.ParkedQueue = s.DeadLetterQueueName(), s.ParkedQueueName()
-	first := time.Duration(max(1, ms%(1<<30))) * time.Millisecond
+	first := time.Duration(max(1, ms%1_000_000_000)) * time.Millisecond
 	if id.Convention == Shove {
 		first = RoundUp(first, time.Second)
 	}
@@ -156,6 +156,12 @@ func everything(id Identity, ms uint32) (Objects, bool) {
 	switch id.Convention {
 	case Queuey:
 		s.Retry = RetryPolicy{}
+	case Shove:
+		s.HoldDelays = tiers
+		if ms%2 == 0 { // over shards, which keep the order by waiting in place
+			s.Sequenced, s.SequenceShards, s.Retry = true, 3, RetryPolicy{}
+			s.Extra = map[Role]Arguments{RoleWork: {ArgConsumerTimeout: MaxDelay.Milliseconds()}}
+		}
 	case RabbitKit, Redeliver:
 		s.HoldDelays, s.JitterShards, s.JitterFactor = tiers, 3, 0.1
 	default:

@@ -15,19 +15,32 @@ import (
 // hold any character. The text is the same for the same manifest.
 func (m Manifest) Mermaid() string {
 	g := &graph{}
-	work := g.node(m.WorkQueue.Name, "work queue", shapeQueue, "work", m.workDetails()...)
+	var work []string
+	for _, q := range m.WorkQueues() {
+		work = append(work, g.node(q.Name, "work queue", shapeQueue, "work", argumentDetails(q, ArgDeadLetterExchange, ArgDeadLetterKey)...))
+	}
 	g.publishers(m, work)
 	consumer := g.node("consumer", "", shapeRound, "client")
-	g.edge(work, consumer, "")
+	for _, queue := range work {
+		g.edge(queue, consumer, "")
+	}
 	g.retries(m, work, consumer)
 	g.deadEnds(m, work, consumer)
 	return g.String()
 }
 
-func (g *graph) publishers(m Manifest, work string) {
+func (g *graph) publishers(m Manifest, work []string) {
 	publishers := g.node("publishers", "", shapeRound, "client")
+	entry, direct := work[0], "default exchange"
+	if m.entry() != "" {
+		entry, _ = g.exchange(m.entry())
+		direct = "routing key = the message's key"
+		for _, queue := range work {
+			g.edge(entry, queue, "by the hash of the routing key")
+		}
+	}
 	if len(m.Bindings) == 0 {
-		g.edge(publishers, work, "default exchange")
+		g.edge(publishers, entry, direct)
 		return
 	}
 	for _, b := range m.Bindings {
@@ -39,25 +52,30 @@ func (g *graph) publishers(m Manifest, work string) {
 		if fresh {
 			g.edge(publishers, exchange, "")
 		}
-		g.edge(exchange, work, key)
+		g.edge(exchange, entry, key)
 	}
 }
 
 // retries draws where a retried message waits.
-func (g *graph) retries(m Manifest, work, consumer string) {
+func (g *graph) retries(m Manifest, work []string, consumer string) {
 	waits, again := "waits here "+joinDurations(m.Retry.Delays), "then back to the queue"
-	if m.WorkQueue.Type == Classic { // counts nothing: what is retried stays with the consumer
+	if m.WorkQueue.Type == Classic || m.Sequence != nil { // counts nothing, or keeps the order: what is retried stays with the consumer
 		again = "then handled again"
+	}
+	back := func(label string) {
+		for _, queue := range work {
+			g.edge(consumer, queue, label)
+		}
 	}
 	budget := fmt.Sprintf("at most %d retries", m.Retry.MaxRetries)
 	switch {
 	case m.Retry.MaxRetries == 0:
 	case m.Retry.Strategy == InPlace:
-		g.edge(consumer, work, "retry, "+waits+", "+again+", "+budget)
+		back("retry, " + waits + ", " + again + ", " + budget)
 	case m.Retry.Strategy == BrokerDelayed:
-		g.edge(consumer, work, fmt.Sprintf("retry, back to the queue at once, which delays it %s per retry up to %s, %s", m.Retry.DelayMin, m.Retry.DelayMax, budget))
+		back(fmt.Sprintf("retry, back to the queue at once, which delays it %s per retry up to %s, %s", m.Retry.DelayMin, m.Retry.DelayMax, budget))
 	case m.Retry.Strategy == Hybrid:
-		g.edge(consumer, work, fmt.Sprintf("retry below %s, waits here, %s, %s", m.Retry.HoldFrom, again, budget))
+		back(fmt.Sprintf("retry below %s, waits here, %s, %s", m.Retry.HoldFrom, again, budget))
 	}
 	publishes := m.Retry.Strategy == Republish || m.Retry.Strategy == Hybrid
 	source := consumer
@@ -69,6 +87,10 @@ func (g *graph) retries(m Manifest, work, consumer string) {
 		source = exchange
 	}
 	for _, q := range m.HoldQueues {
+		home := work[0]
+		if len(work) > 1 && q.Shard < len(work) {
+			home = work[q.Shard]
+		}
 		hold := g.node(q.Name, "hold queue "+q.Delay.String(), shapeQueue, "hold", argumentDetails(q.ManifestQueue, ArgMessageTTL, ArgDeadLetterExchange, ArgDeadLetterKey)...)
 		if m.RetryExchange != "" {
 			g.edge(source, hold, "")
@@ -76,31 +98,36 @@ func (g *graph) retries(m Manifest, work, consumer string) {
 			g.edge(source, hold, "retry, a copy")
 		}
 		after := "after " + q.Delay.String()
-		if home, _ := q.Arguments[ArgDeadLetterExchange].(string); home != "" {
-			exchange, fresh := g.exchange(home)
+		if through, _ := q.Arguments[ArgDeadLetterExchange].(string); through != "" {
+			exchange, fresh := g.exchange(through)
 			g.edge(hold, exchange, after)
 			if fresh {
-				g.edge(exchange, work, m.WorkQueue.Name)
+				g.edge(exchange, home, m.WorkQueue.Name)
 			}
 		} else {
-			g.edge(hold, work, after)
+			g.edge(hold, home, after)
 		}
 	}
 }
 
 // deadEnds draws where a message goes that is not retried.
-func (g *graph) deadEnds(m Manifest, work, consumer string) {
+func (g *graph) deadEnds(m Manifest, work []string, consumer string) {
 	if m.DeadLetter == nil {
-		g.edge(work, g.node("discarded", "", shapeRound, "gone"), "rejected or retries spent")
+		gone := g.node("discarded", "", shapeRound, "gone")
+		for _, queue := range work {
+			g.edge(queue, gone, "rejected or retries spent")
+		}
 	} else {
 		dlq := g.node(m.DeadLetter.Name, "dead-letter queue", shapeQueue, "dead", argumentDetails(m.DeadLetter.ManifestQueue)...)
-		from, why := work, "rejected or retries spent"
 		if m.Final == FinalPublish {
-			from, why = consumer, "rejected or retries spent, published"
-		}
-		g.route(from, dlq, m.DeadLetter, why)
-		if limit, limited := m.WorkQueue.Arguments[ArgDeliveryLimit]; limited && from == consumer {
-			g.route(work, dlq, m.DeadLetter, "over the delivery limit of "+CanonicalJSON(limit))
+			g.route(consumer, dlq, m.DeadLetter, "rejected or retries spent, published")
+			if limit, limited := m.WorkQueue.Arguments[ArgDeliveryLimit]; limited {
+				g.route(work[0], dlq, m.DeadLetter, "over the delivery limit of "+CanonicalJSON(limit))
+			}
+		} else {
+			for _, queue := range work {
+				g.route(queue, dlq, m.DeadLetter, "rejected or retries spent")
+			}
 		}
 	}
 	if m.Parked != nil {
@@ -123,11 +150,6 @@ func (g *graph) route(from, to string, target *ManifestTarget, why string) {
 	exchange, _ := g.exchange(target.Exchange)
 	g.edge(from, exchange, why)
 	g.edge(exchange, to, target.RoutingKey)
-}
-
-// workDetails are the work queue's arguments that are not drawn as edges.
-func (m Manifest) workDetails() []string {
-	return argumentDetails(m.WorkQueue, ArgDeadLetterExchange, ArgDeadLetterKey)
 }
 
 // argumentDetails are the type and the arguments of a queue, one a line, without those that the picture shows anyway.

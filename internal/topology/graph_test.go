@@ -25,7 +25,12 @@ func TestMermaid(t *testing.T) {
 		"redeliver_no_dead_end": with(Redeliver, func(s *Spec) {
 			s.DeadLetterQueue, s.ParkedQueue, s.AllowMessageLoss, s.HoldDelays, s.Retry = "", "", true, nil, RetryPolicy{}
 		}),
-		"shove_republish": with(Shove, func(s *Spec) { s.Retry.Strategy = Republish }),
+		"shove_republish":     with(Shove, func(s *Spec) { s.Retry.Strategy = Republish }),
+		"redeliver_sequenced": with(Redeliver, sequenced),
+		"shove_sequenced": with(Shove, func(s *Spec) {
+			sequenced(s)
+			s.Bindings = []Binding{{Source: "shop.events", RoutingKey: "order.*"}}
+		}),
 		"acemq_republish": with(AceMQ, func(s *Spec) { s.Retry.Strategy = Republish }),
 		"rabbitkit":       with(RabbitKit, func(*Spec) {}),
 		"queuey":          with(Queuey, func(*Spec) {}),

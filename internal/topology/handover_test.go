@@ -27,8 +27,12 @@ func TestHandOver(t *testing.T) {
 				t.Errorf("%s, %s: handed over, the manifest is another", c, tc.Name)
 			}
 			live := append([]Queue{{Name: "foreign-hold-5s", Arguments: Arguments{ArgMessageTTL: int64(5000), ArgDeadLetterKey: "foreign"}}}, objects.Queues...)
-			if got := s.RecogniseLadder(live); !reflect.DeepEqual(got, objects.HoldRefs()) {
-				t.Errorf("%s, %s: recognised %v, want %v", c, tc.Name, got, objects.HoldRefs())
+			shards := s.SequenceShards
+			if got, n := s.RecogniseLadder(live); !reflect.DeepEqual(got, objects.HoldRefs()) || len(got) > 0 && n != shards {
+				t.Errorf("%s, %s: recognised %v of %d shards, want %v of %d", c, tc.Name, got, n, objects.HoldRefs(), shards)
+			}
+			if n := s.RecogniseShards(live); n != shards {
+				t.Errorf("%s, %s: recognised %d shards, want %d", c, tc.Name, n, shards)
 			}
 		}
 	}
@@ -82,7 +86,7 @@ func TestRecogniseLadderIgnoresOthers(t *testing.T) {
 		{Name: "orders-hold-10s.s1", Arguments: Arguments{ArgMessageTTL: int64(10_000), ArgDeadLetterKey: "orders"}}, // a shard of nothing
 		{Name: "orders", Arguments: nil},
 	}
-	if refs := id.RecogniseLadder(live); len(refs) != 0 {
+	if refs, _ := id.RecogniseLadder(live); len(refs) != 0 {
 		t.Errorf("recognised %v", refs)
 	}
 }

@@ -25,3 +25,9 @@ const (
 	HeaderOriginalExpiration = "x-redeliver-expiration"
 	HeaderOriginalUserID     = "x-redeliver-user-id"
 )
+
+// HeaderNotBefore is, under every convention, when a copy may be handed to a
+// handler at the earliest, as an integer of milliseconds since 1970: a delay
+// that is longer than every hold queue takes several hops, and a copy that comes
+// home before its time goes out again, uncounted. A copy without it is due.
+const HeaderNotBefore = "x-redeliver-not-before"

@@ -33,8 +33,11 @@ type Manifest struct {
 	Convention Convention `json:"convention"`
 	// ConsumerGroup is part of derived names where it is set.
 	ConsumerGroup string `json:"consumer_group,omitempty"`
-	// WorkQueue is the queue that is consumed.
+	// WorkQueue is the queue that is consumed; the first of them where a sequenced topic has shards.
 	WorkQueue ManifestQueue `json:"work_queue"`
+	// Sequence says that messages of one key are handled in order, and in which queues they are; absent where order is
+	// not kept.
+	Sequence *ManifestSequence `json:"sequence,omitempty"`
 	// HoldQueues are the ladder, shortest delay first; empty where no ladder was handed over.
 	HoldQueues []ManifestHoldQueue `json:"hold_queues"`
 	// RetryExchange is the exchange that hold queues are published to through; empty is the default exchange, and where
@@ -80,12 +83,24 @@ type ManifestQueue struct {
 	Arguments Arguments `json:"arguments"`
 }
 
+// ManifestSequence is how a sequenced topic keeps messages of one key in order:
+// its queues have x-single-active-consumer, so that one consumer at a time
+// receives the messages of each.
+type ManifestSequence struct {
+	// Exchange spreads messages over the shards by their routing key, which is their key; empty where the work queue is
+	// the only one.
+	Exchange string `json:"exchange"`
+	// Shards are the queues that are consumed, all of them and each on its own; empty where the work queue is the only one.
+	Shards []ManifestQueue `json:"shards"`
+}
+
 // ManifestHoldQueue is a hold queue of the ladder.
 type ManifestHoldQueue struct {
 	ManifestQueue
 	// Delay is how long the queue holds a message.
 	Delay Duration `json:"delay"`
-	// Tier and Shard place the queue in the ladder, both from 0.
+	// Tier and Shard place the queue in the ladder, both from 0. In the ladder of a sequenced topic with shards, Shard is
+	// the one that messages go home to.
 	Tier  int `json:"tier"`
 	Shard int `json:"shard"`
 }
@@ -122,7 +137,7 @@ type ManifestRetry struct {
 
 // ManifestBinding is where some of the topic's messages come from.
 type ManifestBinding struct {
-	// Exchange is the exchange that the work queue is bound to.
+	// Exchange is the exchange that the work queue is bound to, or the exchange of a sequence.
 	Exchange string `json:"exchange"`
 	// RoutingKey is the binding's key or pattern; it may be empty.
 	RoutingKey string `json:"routing_key"`
@@ -160,6 +175,12 @@ func (s Spec) Manifest() (Manifest, error) {
 	if s.DeadLetterQueue != "" && (scheme.deadExchange == nil || m.Retry.Strategy == Republish) {
 		m.Final = FinalPublish
 	}
+	if s.Sequenced {
+		m.Sequence = &ManifestSequence{Shards: []ManifestQueue{}}
+		if s.SequenceShards > 0 {
+			m.Sequence.Exchange = s.SequenceExchangeName()
+		}
+	}
 	deadExchange := ""
 	if scheme.deadRoutedBy != nil {
 		deadExchange = scheme.deadRoutedBy(s.base())
@@ -169,7 +190,12 @@ func (s Spec) Manifest() (Manifest, error) {
 		target := &ManifestTarget{ManifestQueue: queue, Exchange: deadExchange, RoutingKey: q.Name}
 		switch q.Role {
 		case RoleWork:
-			m.WorkQueue = queue
+			if q.Shard == 0 {
+				m.WorkQueue = queue
+			}
+			if s.SequenceShards > 0 {
+				m.Sequence.Shards = append(m.Sequence.Shards, queue)
+			}
 		case RoleHold:
 			m.HoldQueues = append(m.HoldQueues, ManifestHoldQueue{ManifestQueue: queue, Delay: Duration(q.Delay), Tier: q.Tier, Shard: q.Shard})
 		case RoleDeadLetter:
@@ -183,6 +209,15 @@ func (s Spec) Manifest() (Manifest, error) {
 	}
 	m.Fingerprint = m.fingerprint()
 	return m, nil
+}
+
+// WorkQueues are the queues that are consumed, all of them and each on its own:
+// the shards of a sequenced topic, else the work queue alone.
+func (m Manifest) WorkQueues() []ManifestQueue {
+	if m.Sequence != nil && len(m.Sequence.Shards) > 0 {
+		return m.Sequence.Shards
+	}
+	return []ManifestQueue{m.WorkQueue}
 }
 
 // parkMode says how Park is carried out. Republishing consumers write to the
@@ -215,6 +250,9 @@ func (m Manifest) withoutNil() Manifest {
 	m.HoldQueues = append([]ManifestHoldQueue{}, m.HoldQueues...)
 	m.Bindings = append([]ManifestBinding{}, m.Bindings...)
 	m.Retry.Delays = append([]Duration{}, m.Retry.Delays...)
+	if m.Sequence != nil {
+		m.Sequence = &ManifestSequence{Exchange: m.Sequence.Exchange, Shards: append([]ManifestQueue{}, m.Sequence.Shards...)}
+	}
 	return m
 }
 
@@ -230,13 +268,14 @@ func (m Manifest) fingerprint() string {
 		Convention    Convention          `json:"convention"`
 		ConsumerGroup string              `json:"consumer_group"`
 		WorkQueue     ManifestQueue       `json:"work_queue"`
+		Sequence      *ManifestSequence   `json:"sequence,omitempty"`
 		HoldQueues    []ManifestHoldQueue `json:"hold_queues"`
 		RetryExchange string              `json:"retry_exchange"`
 		DeadLetter    *ManifestTarget     `json:"dead_letter"`
 		Parked        *ManifestTarget     `json:"parked"`
 		Bindings      []ManifestBinding   `json:"bindings"`
 	}{
-		m.Broker, m.VHost, m.Topic, m.Convention, m.ConsumerGroup, m.WorkQueue,
+		m.Broker, m.VHost, m.Topic, m.Convention, m.ConsumerGroup, m.WorkQueue, m.Sequence,
 		m.HoldQueues, m.RetryExchange, m.DeadLetter, m.Parked, m.Bindings,
 	})))
 	return "sha256:" + hex.EncodeToString(sum[:])

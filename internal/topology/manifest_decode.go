@@ -157,11 +157,11 @@ func (m Manifest) validate() error {
 	if m.Fingerprint != m.fingerprint() {
 		return errors.New("its fingerprint does not match its content: it was edited after the provider wrote it; take the topic resource's manifest attribute as it is")
 	}
-	return errors.Join(m.validateQueues(), m.Retry.validate(m), m.validateModes())
+	return errors.Join(m.validateQueues(), m.validateSequence(), m.Retry.validate(m), m.validateModes())
 }
 
 func (m Manifest) validateQueues() error {
-	queues := []ManifestQueue{m.WorkQueue}
+	queues := append([]ManifestQueue{m.WorkQueue}, m.WorkQueues()...)
 	for _, q := range m.HoldQueues {
 		queues = append(queues, q.ManifestQueue)
 		if q.Delay <= 0 || q.Tier < 0 || q.Tier >= len(m.Retry.Delays) || q.Shard < 0 {
@@ -179,6 +179,27 @@ func (m Manifest) validateQueues() error {
 		}
 		if q.Type != Classic && q.Type != Quorum {
 			return fmt.Errorf("queue %q: type %q is not known: use %q or %q", q.Name, q.Type, Classic, Quorum)
+		}
+	}
+	return nil
+}
+
+func (m Manifest) validateSequence() error {
+	if m.Sequence == nil {
+		return nil
+	}
+	shards := m.Sequence.Shards
+	switch {
+	case m.Retry.Strategy != InPlace:
+		return fmt.Errorf("sequence: the retries of a sequenced topic wait in place and not by the strategy %q", m.Retry.Strategy)
+	case (m.Sequence.Exchange == "") != (len(shards) == 0):
+		return fmt.Errorf("sequence: exchange %q spreads messages over %d shards", m.Sequence.Exchange, len(shards))
+	case len(shards) > 0 && shards[0].Name != m.WorkQueue.Name:
+		return fmt.Errorf("sequence: the work queue is %q and not the first shard, %q", m.WorkQueue.Name, shards[0].Name)
+	}
+	for _, q := range m.WorkQueues() {
+		if q.Arguments[ArgSingleActiveConsumer] != true {
+			return fmt.Errorf("queue %q: a sequenced topic's messages are received by one consumer at a time, and it lacks %s", q.Name, ArgSingleActiveConsumer)
 		}
 	}
 	return nil

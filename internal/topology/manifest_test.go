@@ -46,6 +46,7 @@ func TestFingerprint(t *testing.T) {
 		"vhost":     {func(s *Spec) { s.VHost = "other" }, false},
 		"binding":   {func(s *Spec) { s.Bindings = []Binding{{Source: "e"}} }, false},
 		"no parked": {func(s *Spec) { s.ParkedQueue = "" }, false},
+		"sequence":  {func(s *Spec) { s.Sequenced = true }, false},
 		"argument":  {func(s *Spec) { s.Extra = map[Role]Arguments{RoleHold: {"x": "1"}} }, false},
 	} {
 		s := plain(t, Redeliver)
@@ -214,6 +215,19 @@ func TestDecodeManifestRefusesImpossible(t *testing.T) {
 		"nowhere to die":  {func(m *Manifest) { m.Final, m.DeadLetter = FinalPublish, nil }, []string{`final = "publish" without a dead-letter queue`}},
 		"nowhere to wait": {func(m *Manifest) { m.Retry.Strategy, m.HoldQueues = Republish, nil }, []string{`"republish"`, "there are none"}},
 		"waits backwards": {func(m *Manifest) { m.Retry.Strategy, m.Retry.DelayMin, m.Retry.DelayMax = BrokerDelayed, 2e9, 1e9 }, []string{"delay_min 2s", "delay_max 1s"}},
+		"shards of nothing": {func(m *Manifest) {
+			m.WorkQueue.Arguments[ArgSingleActiveConsumer] = true
+			m.Sequence = &ManifestSequence{Exchange: "orders-seq-hash"}
+		}, []string{`exchange "orders-seq-hash"`, "0 shards"}},
+		"other shards": {func(m *Manifest) {
+			m.WorkQueue.Arguments[ArgSingleActiveConsumer] = true
+			m.Sequence = &ManifestSequence{Exchange: "e", Shards: []ManifestQueue{{Name: "orders-seq-0", Type: Classic}}}
+		}, []string{`"orders"`, `"orders-seq-0"`}},
+		"a shard of no name": {func(m *Manifest) {
+			m.Sequence = &ManifestSequence{Exchange: "e", Shards: []ManifestQueue{{Type: Classic}}}
+		}, []string{"no name"}},
+		"many at a time": {func(m *Manifest) { m.Sequence = &ManifestSequence{} }, []string{`"orders"`, "one consumer at a time", "x-single-active-consumer"}},
+		"out of order":   {func(m *Manifest) { m.Retry.Strategy, m.Sequence = Republish, &ManifestSequence{} }, []string{"sequence", `"republish"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,24 +42,24 @@ func Permissions(m Manifest, role AccessRole) (PermissionSet, error) {
 	var notes []string
 	switch role {
 	case AccessConsumer:
-		read, write = []string{m.WorkQueue.Name}, m.consumerWrites()
+		read, write = m.workQueueNames(), m.consumerWrites()
 	case AccessPublisher:
 		for _, b := range m.Bindings {
 			write = append(write, b.Exchange)
 		}
 		if len(m.Bindings) == 0 {
-			write = []string{""}
-			notes = append(notes, fmt.Sprintf("Topic %q has no bindings: publishers reach its work queue %q through the default exchange.", m.Topic, m.WorkQueue.Name))
+			write = []string{m.entry()}
+			notes = append(notes, fmt.Sprintf("Topic %q has no bindings: publishers reach its %s.", m.Topic, m.way()))
 		}
 	case AccessOperator:
-		read, write = m.queueNames(), []string{""}
+		read, write = m.queueNames(), []string{m.entry()}
 		for _, target := range []*ManifestTarget{m.DeadLetter, m.Parked} {
 			if target != nil {
 				write = append(write, target.Exchange)
 			}
 		}
 		notes = append(notes,
-			fmt.Sprintf("Replay publishes to the work queue %q through the default exchange.", m.WorkQueue.Name),
+			fmt.Sprintf("Replay publishes to the %s.", m.way()),
 			"Reading a queue takes messages out of it as consuming does; depths and arguments also need the user tag \"management\" for the management API.")
 	default:
 		return PermissionSet{}, fmt.Errorf("access role %q is not known: use one of %s", role, quotedList(AccessRoles()))
@@ -69,6 +69,30 @@ func Permissions(m Manifest, role AccessRole) (PermissionSet, error) {
 			"RabbitMQ checks the exchange and not the routing key.", defaultExchange, m.VHost))
 	}
 	return PermissionSet{Configure: exactly(nil), Write: exactly(exchangeNames(write)), Read: exactly(read), Notes: notes}, nil
+}
+
+// entry is the exchange through which messages come to the work queue without a binding of the topic's own.
+func (m Manifest) entry() string {
+	if m.Sequence != nil {
+		return m.Sequence.Exchange
+	}
+	return ""
+}
+
+// way says in words which queue that is and how it is reached.
+func (m Manifest) way() string {
+	if exchange := m.entry(); exchange != "" {
+		return fmt.Sprintf("%d shards through the exchange %q, with the key of a message's sequence as its routing key", len(m.Sequence.Shards), exchange)
+	}
+	return fmt.Sprintf("work queue %q through the default exchange", m.WorkQueue.Name)
+}
+
+func (m Manifest) workQueueNames() []string {
+	var names []string
+	for _, q := range m.WorkQueues() {
+		names = append(names, q.Name)
+	}
+	return names
 }
 
 // consumerWrites are the exchanges a consumer publishes to, "" for the default
@@ -90,7 +114,7 @@ func (m Manifest) consumerWrites() []string {
 
 // queueNames are all queues of the manifest.
 func (m Manifest) queueNames() []string {
-	names := []string{m.WorkQueue.Name}
+	names := m.workQueueNames()
 	for _, q := range m.HoldQueues {
 		names = append(names, q.Name)
 	}

@@ -43,6 +43,16 @@ func TestPermissions(t *testing.T) {
 		"republish, rabbitkit":            {change(RabbitKit, republish), AccessConsumer, `^amq\.default$`, "^orders$", []string{reaches}},
 		"republish, acemq":                {change(AceMQ, republish), AccessConsumer, `^(acemq\.dlx|amq\.default)$`, "^orders$", []string{reaches}},
 
+		"in place, a sequence":    {change(Redeliver, sequenced), AccessConsumer, "^$", "^orders$", nil},
+		"in place, shards":        {change(Shove, sequenced), AccessConsumer, "^$", "^(orders-seq-0|orders-seq-1)$", nil},
+		"publisher, shards":       {change(Shove, sequenced), AccessPublisher, "^orders-seq-hash$", "^$", []string{`2 shards through the exchange "orders-seq-hash"`}},
+		"publisher, shards bound": {change(Shove, func(s *Spec) { sequenced(s); bound(s) }), AccessPublisher, `^(amq\.topic|shop\.events)$`, "^$", nil},
+		"operator, shards": {
+			change(Shove, func(s *Spec) { sequenced(s); s.HoldDelays = s.HoldDelays[:1] }), AccessOperator, `^(amq\.default|orders-seq-hash)$`,
+			"^(orders-dlq|orders-seq-0|orders-seq-0-hold-5s|orders-seq-1|orders-seq-1-hold-5s)$",
+			[]string{`Replay publishes to the 2 shards through the exchange "orders-seq-hash"`, `"management"`, reaches},
+		},
+
 		"publisher":              {change(Redeliver, bound), AccessPublisher, `^(amq\.topic|shop\.events)$`, "^$", nil},
 		"publisher, no bindings": {change(Redeliver, nil), AccessPublisher, `^amq\.default$`, "^$", []string{`Topic "orders" has no bindings`, reaches}},
 

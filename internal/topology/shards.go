@@ -9,6 +9,9 @@ import (
 
 // shardTTL is the delay in milliseconds of a tier's shard, computed or as a ladder handed it over.
 func (s Spec) shardTTL(tier, shard int) int64 {
+	if s.SequenceShards > 0 {
+		return s.HoldDelays[tier].Milliseconds()
+	}
 	if s.shardDelays != nil {
 		return s.shardDelays[tier][shard].Milliseconds()
 	}

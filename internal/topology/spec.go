@@ -109,15 +109,39 @@ type Spec struct {
 	MaxPriority *int
 	// Retry is the retry policy.
 	Retry RetryPolicy
+	// Sequenced keeps messages of one key in order: one consumer at a time receives them, also while they are retried.
+	Sequenced bool
+	// SequenceShards is the number of queues that a sequenced topic is spread over by the hash of the routing key; 0 is
+	// none, which leaves it to the one work queue. [Shove] has them and needs them.
+	SequenceShards int
 	// Park says how Park is carried out where messages settle in place; "" is [ParkReject]. [Republish] publishes to the
 	// parked queue wherever there is one.
 	Park ParkMode
-	// Bindings are the topic's own: where its messages come from. Destination and its type are filled in; order and
-	// repetitions do not matter.
+	// Bindings are the topic's own: where its messages come from. Destination and its type are filled in, which with
+	// shards are those of the exchange that spreads messages over them; order and repetitions do not matter.
 	Bindings []Binding
 	// Extra are arguments beyond the contract, by the role of the queues they are for. They cannot replace the
 	// contract's, and hold no nulls, which the management API refuses.
 	Extra map[Role]Arguments
+}
+
+// maxPriority is the work queue's x-max-priority; 0 is none.
+func (s Spec) maxPriority() int {
+	if s.MaxPriority != nil {
+		return *s.MaxPriority
+	}
+	return s.Convention.scheme().maxPriority
+}
+
+// holdShards is the number of hold queues of a tier: one for every jittered delay, or for every shard of a sequenced topic.
+func (s Spec) holdShards() int { return max(1, s.JitterShards, s.SequenceShards) }
+
+// holdQueueName is [Identity.HoldQueueName], or the name of the hold queue of a sequenced topic's shard.
+func (s Spec) holdQueueName(tier int, delay time.Duration, shard int) string {
+	if s.SequenceShards > 0 {
+		return s.shardHoldQueueName(tier, delay, shard)
+	}
+	return s.HoldQueueName(tier, delay, shard)
 }
 
 func (s Spec) queueType() QueueType {

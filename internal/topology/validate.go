@@ -17,7 +17,7 @@ func (s Spec) Validate() error {
 	if err := s.Identity.Validate(); err != nil {
 		return err
 	}
-	return errors.Join(s.validateQueueType(), s.validateDeadEnds(), s.ValidateLadder(), s.validateRetry(), s.validateLimits(),
+	return errors.Join(s.validateQueueType(), s.validateDeadEnds(), s.ValidateLadder(), s.validateSequence(), s.validateRetry(), s.validateLimits(),
 		s.validateBindings(), s.validateExtra())
 }
 
@@ -116,9 +116,12 @@ func (s Spec) ValidateLadder() error {
 	} else if s.JitterFactor != 0 {
 		return fmt.Errorf("jitter_factor %v has no effect without jitter_shards above 1; leave it out or set jitter_shards", s.JitterFactor)
 	}
+	if err := s.validateShards(); err != nil {
+		return err
+	}
 	for tier, delay := range s.HoldDelays {
-		for shard := range max(1, s.JitterShards) {
-			if err := s.validateDerived(s.HoldQueueName(tier, delay, shard)); err != nil {
+		for shard := range s.holdShards() {
+			if err := s.validateDerived(s.holdQueueName(tier, delay, shard)); err != nil {
 				return err
 			}
 			if ttl := s.shardTTL(tier, shard); ttl < 1 || ttl > MaxDelay.Milliseconds() {
@@ -284,4 +287,19 @@ func holdsNull(value any) bool {
 		}
 	}
 	return false
+}
+
+// Dropping are those of extra arguments by which a dead-letter or parked queue
+// drops messages, sorted. None do where the queue dead-letters in its turn; and
+// a full queue that refuses new messages drops none where what dead-letters to
+// it keeps what is refused.
+func (c Convention) Dropping(extra Arguments) []string {
+	if _, onwards := extra[ArgDeadLetterExchange]; onwards {
+		return nil
+	}
+	keys := []string{ArgMaxLength, ArgMaxLengthBytes, ArgMessageTTL}
+	if c.scheme().strict && extra[ArgOverflow] == "reject-publish" {
+		keys = []string{ArgMessageTTL}
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { _, set := extra[key]; return !set })
 }

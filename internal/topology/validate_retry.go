@@ -95,21 +95,71 @@ func (s Spec) validateBrokerDelayed() error {
 	return nil
 }
 
-// validateInPlaceWaits refuses a delay that a consumer cannot wait in place:
-// the broker takes the delivery away after the consumer timeout, which runs
-// from delivery. Jitter may lengthen the wait.
+// validateInPlaceWaits refuses what a consumer cannot wait in place: the broker
+// takes the delivery away after the consumer timeout, which runs from delivery.
+// That holds for every delay and, where all of a message's retries live in one
+// delivery, for their sum. Jitter may lengthen the wait.
 func (s Spec) validateInPlaceWaits() error {
 	timeout := s.ConsumerTimeout()
+	bound := InPlaceBound(timeout)
+	way := fmt.Sprintf("use the strategy %q or %q with hold queues, ", Republish, Hybrid)
+	if s.Sequenced {
+		way = ""
+	}
 	for _, delay := range s.delays() {
-		inPlace := s.Retry.strategy() == InPlace || s.Retry.strategy() == Hybrid && delay < s.Retry.holdFrom()
-		longest := time.Duration(math.Ceil(float64(delay) * (1 + s.Retry.Jitter)))
-		if inPlace && longest > InPlaceBound(timeout) {
+		if longest := float64(delay) * (1 + s.Retry.Jitter); s.waitsInPlace(delay) && longest > float64(bound) {
 			return fmt.Errorf("delay %s cannot be waited in place: with jitter it is up to %s, and of RabbitMQ's consumer timeout of %s only %s may be used; "+
-				"shorten it, use the strategy %q or %q with hold queues, or raise %s in extra_arguments (RabbitMQ 3.12 and later)",
-				FormatDuration(delay), FormatDuration(longest), FormatDuration(timeout), FormatDuration(InPlaceBound(timeout)), Republish, Hybrid, ArgConsumerTimeout)
+				"shorten it, %sor raise %s in extra_arguments (RabbitMQ 3.12 and later)",
+				FormatDuration(delay), formatWait(longest), FormatDuration(timeout), FormatDuration(bound), way, ArgConsumerTimeout)
 		}
 	}
+	kind := "on a classic queue, which counts no deliveries,"
+	switch {
+	case s.Sequenced:
+		kind = "in a sequenced topic, where a requeue would change the order,"
+	case s.queueType() != Classic:
+		return nil // each retry is a delivery of its own
+	}
+	if total := s.inPlaceTotal(); total > float64(bound) {
+		return fmt.Errorf("retry.max_retries %d cannot all be waited in place: %s all retries of a message live in one delivery, "+
+			"with jitter they take up to %s together, and of RabbitMQ's consumer timeout of %s only %s may be used; "+
+			"lower retry.max_retries or the delays, %sor raise %s in extra_arguments (RabbitMQ 3.12 and later)",
+			s.Retry.MaxRetries, kind, formatWait(total), FormatDuration(timeout), FormatDuration(bound), way, ArgConsumerTimeout)
+	}
 	return nil
+}
+
+// waitsInPlace reports whether a consumer holds a message for this delay.
+func (s Spec) waitsInPlace(delay time.Duration) bool {
+	return s.Retry.strategy() == InPlace || s.Retry.strategy() == Hybrid && delay < s.Retry.holdFrom()
+}
+
+// inPlaceTotal is how long all retries of a message together wait in place at
+// most, in nanoseconds: every tier's delay once, and the last one's for each
+// retry that is left. It does not fit a [time.Duration] for every budget.
+func (s Spec) inPlaceTotal() float64 {
+	total := 0.0
+	delays := s.delays()
+	for tier, delay := range delays {
+		times := 0
+		switch {
+		case tier >= s.Retry.MaxRetries || !s.waitsInPlace(delay):
+		case tier == len(delays)-1:
+			times = s.Retry.MaxRetries - tier
+		default:
+			times = 1
+		}
+		total += float64(times) * float64(delay)
+	}
+	return total * (1 + s.Retry.Jitter)
+}
+
+// formatWait writes a wait in nanoseconds, rounded up to milliseconds, or the longest duration that can be written.
+func formatWait(ns float64) string {
+	if ns >= math.MaxInt64 {
+		return FormatDuration(time.Duration(math.MaxInt64).Truncate(time.Millisecond))
+	}
+	return FormatDuration(RoundUp(time.Duration(math.Ceil(ns)), time.Millisecond))
 }
 
 // delays are the retry policy's tiers: its own, or those of the ladder.
@@ -130,8 +180,9 @@ func joinDelays(delays []time.Duration) string {
 
 func (s Spec) validateLimits() error {
 	quorum := s.queueType() == Quorum
-	// Where a retry is a requeue the broker counts it; a republished copy starts again at zero.
-	counts := s.Retry.strategy() != Republish
+	// Where a retry is a requeue the broker counts it; a republished copy starts again at zero, and one of a sequenced
+	// topic stays with the consumer.
+	counts := s.Retry.strategy() != Republish && !s.Sequenced
 	switch {
 	case s.DeliveryLimit < 0:
 		return fmt.Errorf("delivery_limit %d: a negative limit drops a message after one delivery on RabbitMQ 3.10; use a large one, such as 1000000", s.DeliveryLimit)

@@ -14,18 +14,19 @@ import (
 
 // The arguments of the contract, by AMQP name.
 const (
-	ArgQueueType          = "x-queue-type"
-	ArgMessageTTL         = "x-message-ttl"
-	ArgDeadLetterExchange = "x-dead-letter-exchange"
-	ArgDeadLetterKey      = "x-dead-letter-routing-key"
-	ArgDeadLetterStrategy = "x-dead-letter-strategy"
-	ArgOverflow           = "x-overflow"
-	ArgDeliveryLimit      = "x-delivery-limit"
-	ArgMaxPriority        = "x-max-priority"
-	ArgConsumerTimeout    = "x-consumer-timeout"
-	ArgDelayedRetryType   = "x-delayed-retry-type"
-	ArgDelayedRetryMin    = "x-delayed-retry-min"
-	ArgDelayedRetryMax    = "x-delayed-retry-max"
+	ArgQueueType            = "x-queue-type"
+	ArgMessageTTL           = "x-message-ttl"
+	ArgDeadLetterExchange   = "x-dead-letter-exchange"
+	ArgDeadLetterKey        = "x-dead-letter-routing-key"
+	ArgDeadLetterStrategy   = "x-dead-letter-strategy"
+	ArgOverflow             = "x-overflow"
+	ArgDeliveryLimit        = "x-delivery-limit"
+	ArgMaxPriority          = "x-max-priority"
+	ArgConsumerTimeout      = "x-consumer-timeout"
+	ArgDelayedRetryType     = "x-delayed-retry-type"
+	ArgDelayedRetryMin      = "x-delayed-retry-min"
+	ArgDelayedRetryMax      = "x-delayed-retry-max"
+	ArgSingleActiveConsumer = "x-single-active-consumer"
 )
 
 // Arguments are the arguments of a queue, exchange or binding. A value is one

@@ -162,12 +162,12 @@ func TestBindErrors(t *testing.T) {
 		"no manifest":          {change(func(c *rabbitmq.Config) { c.Manifest = redeliver.Manifest{} }), redeliver.ErrNoManifest, nil},
 		"no handler":           {change(func(c *rabbitmq.Config) { c.Handler = nil }), nil, []string{"no handler"}},
 		"prefetch too small":   {change(func(c *rabbitmq.Config) { c.Consumer = redeliver.Config{Workers: 8, MaxHeld: 8, Prefetch: 10} }), nil, []string{"Prefetch is 10"}},
-		"another strategy": {change(func(c *rabbitmq.Config) {
+		"a strategy that publishes, without write permission": {change(func(c *rabbitmq.Config) {
 			c.Manifest = manifestOf(t, topology.Spec{
 				Identity: topology.Identity{Topic: "orders", VHost: w.vhost}, AllowMessageLoss: true,
 				HoldDelays: []time.Duration{time.Second}, Retry: topology.RetryPolicy{Strategy: topology.Republish, MaxRetries: 1, Delays: []time.Duration{time.Second}},
 			})
-		}), nil, []string{`"in_place" only`, `"republish"`}},
+		}), redeliver.ErrPermission, []string{`exchange "orders-retry"`, `"orders-hold-1s"`, "build_permissions"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 	transport "github.com/redeliver/terraform-provider-redeliver/internal/consumer/rabbitmq"
@@ -54,44 +55,112 @@ type Config struct {
 	ConnectionName string
 }
 
-// Consumer consumes one topic's work queue. Its methods may be called from
-// several goroutines.
+// Consumer consumes one topic's work queue, or the shards of one. Its methods
+// may be called from several goroutines.
 type Consumer struct {
-	engine *consumer.Consumer
+	topic string
+	// engines are one for each queue; run is their one shutdown.
+	engines []*consumer.Consumer
+	run     redeliver.Runner
 }
 
+var _ redeliver.Runner = (*Consumer)(nil)
+
 // Open connects, checks what the manifest needs, and subscribes to the work
-// queue. It tries once: what is missing is an error now, not a consumer that
-// keeps trying. The error is a *redeliver.BindError that says what
-// infrastructure has to provide, or a *redeliver.StrategyError, or says what is
-// wrong with the configuration.
+// queue; to each shard, where a sequenced topic has shards. It tries once: what
+// is missing is an error now, not a consumer that keeps trying. The error is a
+// *redeliver.BindError that says what infrastructure has to provide, or says
+// what is wrong with the configuration.
 //
 // From then on the broker may send up to Prefetch messages, which wait in this
 // process until [Consumer.Run] hands them to the handler; so call Run soon, or
 // [Consumer.Close].
 //
+// Config.Workers and the like are for each shard.
+//
 // The context bounds opening only.
 func Open(ctx context.Context, cfg Config) (*Consumer, error) {
-	engine, err := consumer.New(consumer.Options{
-		Manifest: cfg.Manifest, Handler: cfg.Handler, Config: cfg.Consumer, Connect: cfg.connect,
-	})
+	if len(cfg.Manifest.Bytes()) == 0 {
+		return nil, fmt.Errorf("opening a consumer: %w", redeliver.ErrNoManifest)
+	}
+	doc, err := topology.DecodeManifest(cfg.Manifest.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("opening a consumer: %w", err)
 	}
-	if err := engine.Bind(ctx); err != nil {
+	c, err := cfg.open(ctx, doc, consumer.Options{Handler: cfg.Handler}, doc.WorkQueues()...)
+	if err != nil {
 		return nil, fmt.Errorf("opening a consumer: %w", err)
 	}
-	return &Consumer{engine: engine}, nil
+	return c, nil
 }
 
-func (cfg Config) connect(m topology.Manifest, targets []*topology.ManifestTarget) (consumer.Transport, consumer.Publisher, error) {
+// HandleDead opens a consumer of the topic's dead-letter queue. The handler
+// learns why and where each message failed. A message is acknowledged, and so
+// gone, when the handler returns nil; else it is handed out again in this
+// process after pauses that grow from a second to five minutes, and given back
+// to the broker when its consumer timeout is near, or at shutdown. Nothing is
+// ever given up.
+//
+// Of cfg, Handler is not used, and neither are Consumer.MaxRetries,
+// MaxMessageSize and Sequence. The user needs read permission on the dead-letter
+// queue. What HandleDead returns is run and closed as what [Open] returns.
+func HandleDead(ctx context.Context, cfg Config, handler redeliver.DeadHandler) (*Consumer, error) {
+	if len(cfg.Manifest.Bytes()) == 0 {
+		return nil, fmt.Errorf("opening a consumer of dead letters: %w", redeliver.ErrNoManifest)
+	}
+	doc, err := topology.DecodeManifest(cfg.Manifest.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("opening a consumer of dead letters: %w", err)
+	}
+	switch {
+	case doc.DeadLetter == nil:
+		return nil, fmt.Errorf("opening a consumer of dead letters: topic %q has no dead-letter queue; its manifest says so", doc.Topic)
+	case handler == nil:
+		return nil, fmt.Errorf("opening a consumer of dead letters: there is no handler")
+	}
+	cfg.Consumer.Sequence, cfg.Consumer.MaxMessageSize = nil, math.MaxInt
+	c, err := cfg.open(ctx, doc, consumer.Options{Handler: consumer.DeadHandler(doc, handler), Dead: true}, doc.DeadLetter.ManifestQueue)
+	if err != nil {
+		return nil, fmt.Errorf("opening a consumer of dead letters: %w", err)
+	}
+	return c, nil
+}
+
+// open makes and binds an engine for each queue.
+func (cfg Config) open(ctx context.Context, doc topology.Manifest, o consumer.Options, queues ...topology.ManifestQueue) (*Consumer, error) {
+	c := &Consumer{topic: doc.Topic}
+	o.Manifest, o.Config, o.Connect = cfg.Manifest, cfg.Consumer, cfg.connect
+	runners := make([]redeliver.Runner, 0, len(queues))
+	for _, queue := range queues {
+		o.Queue = queue
+		engine, err := consumer.New(o)
+		if err == nil {
+			err = engine.Bind(ctx)
+		}
+		if err != nil {
+			for _, bound := range c.engines {
+				_ = bound.Close() // it has handled nothing
+			}
+			return nil, err
+		}
+		c.engines = append(c.engines, engine)
+		runners = append(runners, engine)
+	}
+	c.run = runners[0]
+	if len(runners) > 1 {
+		c.run = redeliver.NewGroup(runners...)
+	}
+	return c, nil
+}
+
+func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, targets []*topology.ManifestTarget) (consumer.Transport, consumer.Publisher, error) {
 	name := cfg.ConnectionName
 	if name == "" {
 		name = "redeliver:" + m.Topic
 	}
 	broker, err := transport.NewBroker(transport.Config{
 		URL: cfg.URL, Addresses: cfg.Addresses, TLS: cfg.TLS, Name: name,
-		Topic: m.Topic, VHost: m.VHost, Queue: m.WorkQueue.Name, Quorum: m.WorkQueue.Type == topology.Quorum,
+		Topic: m.Topic, VHost: m.VHost, Queue: queue.Name, Quorum: queue.Type == topology.Quorum, AckEach: cfg.Consumer.AckEach,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -110,12 +179,42 @@ func (cfg Config) connect(m topology.Manifest, targets []*topology.ManifestTarge
 // It returns nil after a clean shutdown, a *redeliver.DrainError that names the
 // messages whose handlers did not return in time, or the reason why it gave up
 // reconnecting (see redeliver.Config.MaxReconnectAttempts). It is called once.
-func (c *Consumer) Run(ctx context.Context) error { return c.engine.Run(ctx) }
+func (c *Consumer) Run(ctx context.Context) error { return c.run.Run(ctx) }
 
 // Close shuts down like the end of Run's context does, waits for that, and
 // returns what Run returns. It may be called at any time and more than once,
 // but not from a handler: it waits for that handler until the drain timeout.
-func (c *Consumer) Close() error { return c.engine.Close() }
+func (c *Consumer) Close() error { return c.run.Close() }
 
-// Stats reads the consumer's counters.
-func (c *Consumer) Stats() redeliver.Stats { return c.engine.Stats() }
+// Stats reads the consumer's counters; those of all shards together.
+func (c *Consumer) Stats() redeliver.Stats {
+	var sum redeliver.Stats
+	for _, engine := range c.engines {
+		sum = sum.Add(engine.Stats())
+	}
+	return sum
+}
+
+// Health says how the consumer is, for readiness probes and for people: see
+// redeliver.Health.
+func (c *Consumer) Health() redeliver.Health {
+	if len(c.engines) == 1 {
+		return c.engines[0].Health()
+	}
+	parts := make([]redeliver.Health, len(c.engines))
+	for i, engine := range c.engines {
+		parts[i] = engine.Health()
+	}
+	return redeliver.JoinHealth(c.topic, parts...)
+}
+
+// ResetSequence lets the messages of a key of a sequenced topic be handled again
+// after one of them failed for good under redeliver.FailAll. It returns false
+// when none had, in this process.
+func (c *Consumer) ResetSequence(key string) bool {
+	reset := false
+	for _, engine := range c.engines {
+		reset = engine.ResetSequence(key) || reset
+	}
+	return reset
+}

@@ -198,7 +198,7 @@ func TestEveryOutcome(t *testing.T) {
 		w.waitDepth("orders", 0)
 		s := l.Stats()
 		if s.Acked != uint64(len(acked)) || s.DeadLettered != uint64(len(dead)) || s.Parked != uint64(len(parked)) ||
-			s.Expired != 1 || s.Exhausted != 1 || s.DelayTooLong != 1 || s.Panicked != 1 || s.Retried != 13 {
+			s.TooOld != 1 || s.Exhausted != 1 || s.DelayTooLong != 1 || s.Panicked != 1 || s.Retried != 13 {
 			t.Errorf("%+v", s)
 		}
 		return l

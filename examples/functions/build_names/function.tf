@@ -4,6 +4,8 @@ locals {
 
 # {
 #   work_queue        = "orders"
+#   work_queues       = ["orders"]
+#   sequence_exchange = null
 #   dead_letter_queue = "orders-dlq"
 #   parked_queue      = "orders-parked"
 #   retry_exchange    = "orders-retry"

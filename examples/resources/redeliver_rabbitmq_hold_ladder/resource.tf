@@ -16,3 +16,12 @@ resource "redeliver_rabbitmq_hold_ladder" "refunds" {
   jitter_shards = 3
   jitter_factor = 0.2
 }
+
+# Under shove a sequenced topic is spread over shards, and each has hold queues
+# of its own.
+resource "redeliver_rabbitmq_hold_ladder" "ledger" {
+  topic           = "ledger"
+  convention      = "shove"
+  delays          = ["5s", "30s"]
+  sequence_shards = 8
+}

@@ -30,6 +30,26 @@ resource "redeliver_rabbitmq_topic" "invoices" {
   retry             = { delays = ["1s", "10s", "1m"], max_retries = 5 }
 }
 
+# Messages of one key stay in order, also while one of them is retried.
+resource "redeliver_rabbitmq_dead_letter_queue" "ledger" { topic = "ledger" }
+
+resource "redeliver_rabbitmq_topic" "ledger" {
+  name              = "ledger"
+  sequenced         = true
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.ledger.name
+  retry             = { delays = ["1s", "10s"], max_retries = 5 }
+}
+
+# RabbitMQ 4.3 and later: the queue itself delays a retried message, by 5s, 10s,
+# 15s and so on up to 2m.
+resource "redeliver_rabbitmq_dead_letter_queue" "emails" { topic = "emails" }
+
+resource "redeliver_rabbitmq_topic" "emails" {
+  name              = "emails"
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.emails.name
+  retry             = { strategy = "broker_delayed", delay_min = "5s", delay_max = "2m" }
+}
+
 output "orders_manifest" {
   value = redeliver_rabbitmq_topic.orders.manifest
 }

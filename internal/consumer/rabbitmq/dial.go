@@ -32,6 +32,8 @@ type Config struct {
 	Topic, VHost, Queue string
 	// Quorum says that the queue is a quorum queue.
 	Quorum bool
+	// AckEach sends every acknowledgement by itself.
+	AckEach bool
 }
 
 // Broker dials the nodes of one broker. It implements consumer.Transport.

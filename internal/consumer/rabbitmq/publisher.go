@@ -286,3 +286,6 @@ func (p *Publisher) Close(ctx context.Context) error {
 	}
 	return err
 }
+
+// Blocked implements consumer.Publisher.
+func (p *Publisher) Blocked() (string, bool) { return "", false }

@@ -44,13 +44,17 @@ type session struct {
 	cancels <-chan string
 
 	deliveries <-chan amqp091.Delivery
+	// acks coalesces acknowledgements; nil where each is sent by itself.
+	acks *acks
 	// over: the broker has taken back what it delivered, whether or not the channel still takes settlements.
 	over atomic.Bool
 	// stopped: the consumer was cancelled by us.
 	stopped atomic.Bool
-	// lastSettled is when Settle was called last, in nanoseconds since 1970; grace is how long Close waits after that.
+	// lastSettled is when something was settled last, in nanoseconds since 1970; grace is how long Close waits after that.
 	lastSettled atomic.Int64
 	grace       atomic.Int64
+	// unsent is how many acknowledgements were taken and did not reach the broker; Close sets it.
+	unsent atomic.Int64
 	// timesOut says that a cancelled consumer whose queue is still there had exceeded the consumer timeout.
 	timesOut bool
 }
@@ -98,6 +102,9 @@ func (b *Broker) subscribe(conn *amqp091.Connection, prefetch int) (*session, er
 	if b.cfg.Quorum {
 		s.grace.Store(int64(settleGrace))
 	}
+	if !b.cfg.AckEach {
+		s.acks = newAcks(ch, prefetch, &s.lastSettled)
+	}
 	if s.deliveries, err = ch.Consume(b.cfg.Queue, s.tag, false, false, false, false, nil); err != nil {
 		return nil, err
 	}
@@ -130,6 +137,13 @@ func cancelsOnTimeout(version string) bool {
 // Receive implements consumer.Session.
 func (s *session) Receive(d *consumer.Delivery) error {
 	// A cancelled consumer's buffered deliveries are void: the broker has them again. So its cancel comes first.
+	if len(s.cancels) == 0 {
+		select { // the common case, without looking at two channels
+		case delivery, ok := <-s.deliveries:
+			return s.received(d, &delivery, ok)
+		default:
+		}
+	}
 	select {
 	case _, ok := <-s.cancels:
 		return s.ended(ok)
@@ -139,17 +153,21 @@ func (s *session) Receive(d *consumer.Delivery) error {
 	case _, ok := <-s.cancels:
 		return s.ended(ok)
 	case delivery, ok := <-s.deliveries:
-		if !ok {
-			select {
-			case _, cancelled := <-s.cancels:
-				return s.ended(cancelled)
-			default:
-				return s.ended(false)
-			}
-		}
-		fillDelivery(d, &delivery, time.Now())
-		return nil
+		return s.received(d, &delivery, ok)
 	}
+}
+
+func (s *session) received(d *consumer.Delivery, delivery *amqp091.Delivery, ok bool) error {
+	if !ok {
+		select {
+		case _, cancelled := <-s.cancels:
+			return s.ended(cancelled)
+		default:
+			return s.ended(false)
+		}
+	}
+	fillDelivery(d, delivery, time.Now())
+	return nil
 }
 
 // ended says why nothing more is received. cancelled says that the broker
@@ -219,20 +237,33 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
 	if s.over.Load() {
 		return errOver
 	}
+	if verb == consumer.VerbAck && s.acks != nil {
+		return s.acks.ack(d.Tag)
+	}
 	s.lastSettled.Store(time.Now().UnixNano())
+	if s.acks == nil {
+		return s.send(d.Tag, verb)
+	}
+	return s.acks.settle(d.Tag, func() error { return s.send(d.Tag, verb) })
+}
+
+func (s *session) send(tag uint64, verb consumer.Verb) error {
 	switch verb {
 	case consumer.VerbAck:
-		return s.ch.Ack(d.Tag, false)
+		return s.ch.Ack(tag, false)
 	case consumer.VerbRequeue:
-		return s.ch.Reject(d.Tag, true)
+		return s.ch.Reject(tag, true)
 	case consumer.VerbHandBack:
-		return s.ch.Nack(d.Tag, false, true)
+		return s.ch.Nack(tag, false, true)
 	case consumer.VerbDeadLetter:
-		return s.ch.Reject(d.Tag, false)
+		return s.ch.Reject(tag, false)
 	default:
 		return fmt.Errorf("a delivery cannot be settled with %s", verb)
 	}
 }
+
+// Unsent implements consumer.Session.
+func (s *session) Unsent() int { return int(s.unsent.Load()) }
 
 // Stop implements consumer.Session. After it, Receive returns what was on its
 // way and then io.EOF.
@@ -254,7 +285,11 @@ func (s *session) Stop(ctx context.Context) error {
 
 // Close implements consumer.Session.
 func (s *session) Close(ctx context.Context) error {
-	if !s.over.Swap(true) {
+	alive := !s.over.Swap(true)
+	if s.acks != nil {
+		s.unsent.Store(int64(s.acks.close(alive)))
+	}
+	if alive {
 		s.linger(ctx)
 	}
 	return closeConn(ctx, s.conn)

@@ -137,6 +137,7 @@ func constrain(root *jsonschema.Schema) error {
 		"vhost":                    {MinLength: &some, MaxLength: &name},
 		"topic":                    {MinLength: &some, MaxLength: &name},
 		"work_queue/name":          {MinLength: &some, MaxLength: &name},
+		"sequence/shards/name":     {MinLength: &some, MaxLength: &name},
 		"hold_queues/name":         {MinLength: &some, MaxLength: &name},
 		"hold_queues/tier":         {Minimum: &zero},
 		"hold_queues/shard":        {Minimum: &zero},

@@ -13,12 +13,19 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
+func reasonSet(h topology.Headers, t *task, a Action, now time.Time) map[string]any {
+	set := make(map[string]any)
+	setReason(set, h, t, a, "orders", now)
+	return set
+}
+
 func TestReasonHeaders(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	a := Action{Cause: CauseUnreadable, Reason: fmt.Errorf("outer: %w", &redeliver.SizeError{Size: 2, Max: 1})}
 	text := "unreadable: " + a.Reason.Error()
-	x := &task{retryCount: 2}
+	x := &task{}
+	x.setRetries(2)
 	x.Message = redeliver.Message{Exchange: "shop", RoutingKey: "order.new"}
 	tests := map[topology.Convention]map[string]any{
 		topology.Redeliver: {"x-redeliver-error": text},
@@ -32,13 +39,13 @@ func TestReasonHeaders(t *testing.T) {
 		},
 	}
 	for convention, want := range tests {
-		if got := reasonHeaders(convention.Headers(), x, a, "orders", now); !maps.Equal(got, want) {
+		if got := reasonSet(convention.Headers(), x, a, now); !maps.Equal(got, want) {
 			t.Errorf("%s:\n got %v\nwant %v", convention, got, want)
 		}
 	}
 	// What an earlier failure wrote down stays.
 	x.Message.Headers = map[string]any{"x-rabbitkit-original-queue": "first", "x-rabbitkit-first-failed-at": "before"}
-	got := reasonHeaders(topology.RabbitKit.Headers(), x, a, "orders", now)
+	got := reasonSet(topology.RabbitKit.Headers(), x, a, now)
 	if _, ok := got["x-rabbitkit-original-queue"]; ok {
 		t.Error("the original queue was overwritten")
 	}
@@ -46,7 +53,7 @@ func TestReasonHeaders(t *testing.T) {
 		t.Error("the time of the first failure was overwritten")
 	}
 	// Without an error the rule is the reason.
-	got = reasonHeaders(topology.Redeliver.Headers(), x, Action{Cause: CauseRejected}, "orders", now)
+	got = reasonSet(topology.Redeliver.Headers(), x, Action{Cause: CauseRejected}, now)
 	if got["x-redeliver-error"] != "rejected" {
 		t.Errorf("without an error: %v", got)
 	}
@@ -61,7 +68,7 @@ func TestReasonIsBoundedAndValid(t *testing.T) {
 			limit = maxReason
 		}
 		a := Action{Cause: CauseRejected, Reason: errors.New(strings.Repeat("é\xff", 5000))}
-		for name, value := range reasonHeaders(h, &task{}, a, "orders", time.Now()) {
+		for name, value := range reasonSet(h, &task{}, a, time.Now()) {
 			if s, ok := value.(string); ok && (utf8.RuneCountInString(s) > limit || !utf8.ValidString(s)) {
 				t.Errorf("%s: header %s has %d characters, valid: %v", convention, name, utf8.RuneCountInString(s), utf8.ValidString(s))
 			}

@@ -1,0 +1,14 @@
+// Package amqp is what everything that speaks AMQP 0-9-1 in this module shares
+// over amqp091-go: the consumer's transport and internal/transfer.
+//
+//	dial.go       connections: nodes, TLS, credentials that stay out of errors
+//	errors.go     what can become of a publish, and how a broker's reply reads
+//	publisher.go  the pipelined, confirming publisher: its connection, its timeouts
+//	lane.go       the copies on their way to one exchange or queue, and their writer
+//	link.go       a channel in confirm mode: confirms, returns, its end
+//	size.go       how large a message's header frame is
+//	headers.go    which headers a copy keeps
+//
+// It decides nothing about messages, declares nothing on a broker, and knows
+// neither consumers nor Terraform.
+package amqp

@@ -1,0 +1,239 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+func sequenced(s *topology.Spec) { s.Sequenced = true }
+
+// byKey is the key of a message whose id is "key/number".
+func byKey(m *redeliver.Message) string {
+	key, _, _ := strings.Cut(m.ID, "/")
+	return key
+}
+
+// journal is what handlers did, per key: each message once, in the order in
+// which they were first handled to the end.
+type journal struct {
+	mu      sync.Mutex
+	running map[string]bool
+	done    map[string][]string
+	wrong   []string
+}
+
+func newJournal() *journal {
+	return &journal{running: make(map[string]bool), done: make(map[string][]string)}
+}
+
+func (j *journal) begin(m *redeliver.Message) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	key := byKey(m)
+	if j.running[key] {
+		j.wrong = append(j.wrong, fmt.Sprintf("%s began while another message of its key was handled", m.ID))
+	}
+	j.running[key] = true
+}
+
+func (j *journal) end(m *redeliver.Message, done bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	key := byKey(m)
+	j.running[key] = false
+	if !done {
+		return
+	}
+	if n := len(j.done[key]); n > 0 && j.done[key][n-1] >= m.ID {
+		j.wrong = append(j.wrong, fmt.Sprintf("%s was done after %s", m.ID, j.done[key][n-1]))
+	}
+	j.done[key] = append(j.done[key], m.ID)
+}
+
+// TestSequencedOrder: whatever fails, and however often the session is lost, the
+// messages of a key are handled in order and one at a time.
+func TestSequencedOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys, each = 7, 30
+		j, r := newJournal(), rand.New(rand.NewPCG(1, 2))
+		var mu sync.Mutex
+		chance := func() float64 { mu.Lock(); defer mu.Unlock(); return r.Float64() }
+		s := setup{
+			spec:   sequenced,
+			config: redeliver.Config{Workers: 4, Prefetch: 40, Sequence: &redeliver.Sequence{Key: byKey}},
+			handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				j.begin(m)
+				time.Sleep(time.Duration(chance() * float64(time.Second)))
+				o, done := redeliver.Ack(), true
+				if m.RetryCount < 5 && chance() < 0.4 { // the budget is never spent: a session that is lost counts too
+					o, done = redeliver.Retry(errBoom), false
+					if chance() < 0.3 {
+						o = redeliver.Defer()
+					}
+				}
+				j.end(m, done)
+				return o
+			},
+		}
+		s.broker = newFakeBroker()
+		for n := range each {
+			for key := range keys {
+				s.broker.publish(message(fmt.Sprintf("k%d/%03d", key, n)))
+			}
+		}
+		c := run(t, s)
+		for range 10 {
+			pass(time.Duration(1+chance()*20) * time.Second)
+			s.broker.lose()
+			// What was done and not acknowledged is done again: from here on that is no disorder.
+			pass(2 * time.Second)
+			j.mu.Lock()
+			clear(j.done)
+			j.mu.Unlock()
+		}
+		pass(3 * time.Hour)
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+		for _, wrong := range j.wrong {
+			t.Error(wrong)
+		}
+		for _, m := range s.broker.settled {
+			if m.verb != VerbAck {
+				t.Errorf("%s was settled with %s: a message of a sequenced topic never goes back", m.id, m.verb)
+			}
+		}
+		if len(s.broker.ready) > 0 || len(c.lanes.lanes) > 0 {
+			t.Errorf("%d messages and %d lanes are left", len(s.broker.ready), len(c.lanes.lanes))
+		}
+	})
+}
+
+// TestSequenceFailure: after a message that failed for good, its successors are
+// handled, or fail too until the key is reset.
+func TestSequenceFailure(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[redeliver.SequenceFailure]int{redeliver.SkipFailed: 2, redeliver.FailAll: 0} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				handled := make(map[string]int)
+				var mu sync.Mutex
+				s := setup{
+					spec:   sequenced,
+					broker: newFakeBroker(message("a/1"), message("a/2"), message("a/3"), message("b/1"), message("b/2")),
+					config: redeliver.Config{Sequence: &redeliver.Sequence{Key: byKey, OnFailure: mode}},
+					handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+						mu.Lock()
+						handled[m.ID]++
+						mu.Unlock()
+						if m.ID == "a/1" {
+							return redeliver.Reject(errBoom)
+						}
+						return redeliver.Ack()
+					},
+				}
+				c := run(t, s)
+				pass(time.Second)
+				if got := handled["a/2"] + handled["a/3"]; got != want {
+					t.Errorf("%d successors were handled, want %d", got, want)
+				}
+				if handled["b/1"] != 1 || handled["b/2"] != 1 {
+					t.Errorf("another key was held up: %v", handled)
+				}
+				for _, e := range c.events.of(redeliver.EventDeadLettered) {
+					if e.Message.ID != "a/1" && !errors.Is(e.Err, redeliver.ErrSequenceFailed) {
+						t.Errorf("%s was dead-lettered because %v", e.Message.ID, e.Err)
+					}
+				}
+				if mode == redeliver.FailAll {
+					if h := c.Health(); h.Status != redeliver.HealthDegraded {
+						t.Errorf("health %+v", h)
+					}
+					if !c.ResetSequence("a") || c.ResetSequence("a") || c.ResetSequence("b") {
+						t.Error("a reset answers wrongly")
+					}
+					s.broker.publish(message("a/4"))
+					pass(time.Second)
+					if handled["a/4"] != 1 {
+						t.Error("after the reset the key's messages still fail")
+					}
+				}
+				if err := c.wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestSequenceKeepsItsLane: a handler that does not return keeps its key, also
+// across a lost session, and no other.
+func TestSequenceKeepsItsLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release, calls := make(chan struct{}), make(chan string, 10)
+		s := setup{
+			spec:   sequenced,
+			broker: newFakeBroker(message("a/1"), message("a/2"), message("b/1")),
+			config: redeliver.Config{HandlerTimeout: time.Second, Sequence: &redeliver.Sequence{Key: byKey}},
+			handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				calls <- m.ID
+				if m.ID == "a/1" {
+					<-release
+				}
+				return redeliver.Ack()
+			},
+		}
+		c := run(t, s)
+		pass(time.Minute)
+		s.broker.lose()
+		pass(time.Minute)
+		if got := []string{<-calls, <-calls}; got[0] == got[1] || len(calls) > 0 {
+			t.Errorf("called with %v and %d more, want a/1 and b/1", got, len(calls))
+		}
+		close(release)
+		pass(time.Minute)
+		if got := []string{<-calls, <-calls}; got[0] != "a/1" || got[1] != "a/2" {
+			t.Errorf("then called with %v, want a/1 again and a/2", got)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSequenceKeyThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{
+			spec: sequenced, broker: newFakeBroker(message("a/1"), message("b/1")),
+			config: redeliver.Config{Sequence: &redeliver.Sequence{Key: func(m *redeliver.Message) string {
+				if m.ID == "a/1" {
+					panic("no key")
+				}
+				return m.ID
+			}}},
+			handler: func(context.Context, *redeliver.Message) redeliver.Outcome { return redeliver.Ack() },
+		}
+		c := run(t, s)
+		pass(time.Second)
+		if got := c.Stats(); got.Acked != 1 || got.DeadLettered != 1 {
+			t.Errorf("%+v", got)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package redeliverotel_test
+
+const raceDetector = false
