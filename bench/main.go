@@ -52,7 +52,7 @@ type options struct {
 func main() {
 	o := options{held: heldDeliveries}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.url, "url", os.Getenv(brokertest.EnvAMQPURL), "the broker's AMQP `URL`, with the vhost to use; withbroker sets it")
+	flags.StringVar(&o.url, "url", "", "the broker's AMQP `URL`, with the vhost to use (default: that of withbroker)")
 	flags.IntVar(&o.messages, "messages", 200_000, "how many messages a run settles")
 	flags.IntVar(&o.runs, "runs", 5, "how many runs each loop has")
 	flags.StringVar(&o.output, "o", "", "write the results to this `file`, as JSON")
@@ -64,6 +64,9 @@ func main() {
 	})
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(exitUsage)
+	}
+	if o.url == "" { // not a default of the flag, which would print the password
+		o.url = os.Getenv(brokertest.EnvAMQPURL)
 	}
 	if err := o.validate(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -44,7 +44,9 @@ type Config struct {
 	// of them is delivered again when the connection is lost, and on a quorum
 	// queue that spends one of its retries; so more is faster and less is safer.
 	// It is at least Workers + MaxHeld, so that waiting messages cannot keep the
-	// workers from getting any, and at most 65535.
+	// workers from getting any, and at most 65535. Under the strategy
+	// broker_delayed, where a lost connection also delays every prefetched
+	// message, it is Workers, whatever is said here.
 	//
 	// Defaults to Workers + MaxHeld.
 	Prefetch int

@@ -17,7 +17,9 @@
 //
 // [FromError] turns an ordinary error into an outcome, with [Permanent] to mark
 // the errors that no retry will cure. [JSON] decodes bodies before the handler
-// sees them, and parks what does not decode.
+// sees them, and parks what does not decode; [Typed] does so with a [Codec] of
+// your own. [Chain] puts [Middleware] around a handler, and a [Group] runs the
+// consumers of several topics with one shutdown, which [ShutdownSignals] begins.
 //
 // To open a consumer on RabbitMQ, go on with package redeliver/rabbitmq; its
 // example is a complete program. The package you are reading has the types that
@@ -32,14 +34,30 @@
 // ([Stats].Dropped), because the broker has taken the message back and gives it
 // to somebody else. Handlers must tolerate that.
 //
-// # Retrying in place
+// # Where a retry waits
 //
-// Under the strategy in_place, the default, a message that is to be retried
-// waits in this process and stays unacknowledged on the broker. It occupies a
-// prefetch slot and no worker; [Config].MaxHeld bounds how many do. Nothing is
-// published, so the consumer's user needs read permission on one queue and
-// nothing else. On a quorum queue the broker counts the retries, and other
-// consumers of the queue see the same count. A classic queue counts nothing:
-// there the retry is handed to a handler of this same process, and the count is
-// lost with the process.
+// The manifest's strategy says it, and the handler need not know.
+//
+//   - in_place, the default: in this process, unacknowledged on the broker. It occupies a prefetch slot and no worker;
+//     [Config].MaxHeld bounds how many do. Nothing is published, so the consumer's user needs read permission on one queue
+//     and nothing else. On a quorum queue the broker counts the retries, and other consumers of the queue see the same
+//     count. A classic queue counts nothing: there the retry is handed to a handler of this same process, and the count is
+//     lost with the process.
+//   - broker_delayed: in the work queue itself (RabbitMQ 4.3, quorum). Nothing is published and no slot is occupied.
+//   - republish: as a copy in a hold queue, confirmed by the broker before the message is acknowledged. The count is in a
+//     header of the topic's convention, where consumers in other languages find it.
+//   - hybrid: short waits in place, long ones in a hold queue.
+//
+// # Order
+//
+// The messages of a sequenced topic that have the same key ([Config].Sequence)
+// are handled one at a time and in order, retries included. Other keys go on.
+//
+// # Watching it
+//
+// [Stats] counts everything, [Config].OnEvent tells of it as it happens,
+// [Health] is for readiness probes and for people, and [Config].Telemetry is for
+// OpenTelemetry (package redeliver/redeliverotel). Package
+// redeliver/redelivertest runs handlers against a broker in memory whose clock a
+// test moves.
 package redeliver

@@ -142,6 +142,8 @@ func (e *PanicError) Unwrap() error {
 var (
 	// ErrUnreachable: no broker answered, or TLS could not be agreed on.
 	ErrUnreachable = errors.New("the broker is not reachable")
+	// ErrRefused: the broker answered and refuses for another reason: a limit of connections or channels is reached, say.
+	ErrRefused = errors.New("the broker refuses")
 	// ErrCredentials: the broker does not accept the user or its password.
 	ErrCredentials = errors.New("the broker does not accept the credentials")
 	// ErrVHost: the virtual host is not there, the user may not enter it, or the URL names another than the manifest.
@@ -157,7 +159,7 @@ var (
 // BindError says why a consumer could not be bound to its queue, and what
 // infrastructure has to provide. It never holds a password.
 type BindError struct {
-	// Kind is ErrUnreachable, ErrCredentials, ErrVHost, ErrQueueNotFound, ErrExchangeNotFound or ErrPermission.
+	// Kind is ErrUnreachable, ErrRefused, ErrCredentials, ErrVHost, ErrQueueNotFound, ErrExchangeNotFound or ErrPermission.
 	Kind error
 	// Topic and Queue are the manifest's topic and the queue that was asked for.
 	Topic, Queue string

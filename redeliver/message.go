@@ -34,9 +34,10 @@ type Message struct {
 	Timestamp       time.Time
 	Priority        uint8
 
-	// RetryCount is how often the message was retried, from 0 to max_retries. On a quorum queue the broker counts, and
-	// counts every delivery that came back: one lost with a connection too. On a classic queue this process counts, and
-	// starts from 0 when the message comes from the broker again.
+	// RetryCount is how often the message was retried, from 0 to max_retries. In place on a quorum queue the broker counts,
+	// and counts every delivery that came back: one lost with a connection too. On a classic queue this process counts, and
+	// starts from 0 when the message comes from the broker again. Where messages wait in hold queues, a header carries the
+	// count.
 	RetryCount int
 	// Redelivered says that the broker has delivered this message before. On RabbitMQ 4 it stays set through
 	// dead-lettering, so it does not tell a first delivery.

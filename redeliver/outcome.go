@@ -68,10 +68,12 @@ func Retry(err error) Outcome { return Outcome{kind: OutcomeRetry, err: err} }
 // consumer shuts down and has to give it back. A delay of zero or less asks for
 // nothing: the policy's delay applies.
 //
-// A delay that cannot be waited is not shortened: in place a message can be
-// held for three quarters of the broker's consumer timeout (22.5 of 30 minutes
-// by default, counted from its delivery), and one that asks for longer is
-// dead-lettered with a [DelayError] that says so.
+// The delay is never shortened. Where messages wait in hold queues, it is the
+// first one that is not shorter, and a delay longer than all of them takes
+// several hops. In place a message can be held for three quarters of the
+// broker's consumer timeout (22.5 of 30 minutes by default, counted from its
+// delivery), and one that asks for longer is dead-lettered with a [DelayError]
+// that says so.
 func RetryAfter(delay time.Duration, err error) Outcome {
 	return Outcome{kind: OutcomeRetry, err: err, delay: max(0, delay)}
 }
@@ -82,13 +84,14 @@ func Reject(err error) Outcome { return Outcome{kind: OutcomeReject, err: err} }
 
 // Defer says that the message cannot be handled yet, though nothing failed: a
 // prerequisite has not arrived. It comes back after the policy's first delay
-// and the retry count stays as it is.
+// and the retry count stays as it is. In a sequenced topic, whose successors
+// wait for the message, it is carried out as [Retry].
 //
-// All deferrals of one delivery wait within the broker's consumer timeout. When
-// three quarters of it have passed (22.5 of 30 minutes by default), the message
-// is handed back to the broker, which is counted in [Stats].HandedBack and
-// logged. On a quorum queue before RabbitMQ 4.3 that spends one retry; on a
-// classic queue the count starts again from 0.
+// In place, all deferrals of one delivery wait within the broker's consumer
+// timeout. When three quarters of it have passed (22.5 of 30 minutes by
+// default), the message is handed back to the broker, which is counted in
+// [Stats].HandedBack and logged. On a quorum queue before RabbitMQ 4.3 that
+// spends one retry; on a classic queue the count starts again from 0.
 func Defer() Outcome { return Outcome{kind: OutcomeDefer} }
 
 // DeferFor is [Defer] with a delay of its own, under the same rules as

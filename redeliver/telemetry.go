@@ -27,16 +27,19 @@ type Watched struct {
 // Probe follows one consumer's messages. Its methods are called from many
 // goroutines.
 type Probe interface {
-	// Begin is called before a message is handed to the handler, which gets the context that Begin returns.
+	// Begin is called before a message is handed to the handler, which gets the context that Begin returns. It is called
+	// again for every attempt.
 	Begin(ctx context.Context, msg *Message) context.Context
 
-	// End is called when the handler has returned, with the context that Begin returned.
+	// End is called when the handler has returned or panicked, with the context that Begin returned and the outcome that is
+	// carried out: a panic and a timeout have become a Retry by then. It is not called for a handler that ended its
+	// goroutine, and after Close for one that a shutdown left behind.
 	End(ctx context.Context, msg *Message, o Outcome, took time.Duration)
 
-	// Copy is called before a copy of a message is published to a queue, with the context that Begin returned. It may add
-	// to the copy's headers, such as a trace context.
+	// Copy is called before a copy of a message is published to a queue, with the context that Begin returned, and mostly
+	// after End. It may add to the headers that are set on the copy, such as a trace context.
 	Copy(ctx context.Context, queue string, headers map[string]any)
 
-	// Close is called once, when the consumer has ended.
+	// Close is called once, when the consumer has ended and its Stats are final.
 	Close()
 }

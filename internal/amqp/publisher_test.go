@@ -34,7 +34,7 @@ func TestPublish(t *testing.T) {
 			f.want(ones, nil)
 			f.want(twos, nil)
 			for i := range ones {
-				f.want([]string{"lost"+ones[i], "lost"+twos[i]}, ErrUnroutable)
+				f.want([]string{"lost" + ones[i], "lost" + twos[i]}, ErrUnroutable)
 			}
 			brokertest.WaitDepth(t, b, vhost, "one", len(ones))
 			for i, d := range brokertest.Drain(t, b, vhost, "one") {
@@ -62,8 +62,8 @@ func TestReturns(t *testing.T) {
 	}
 	f.await(1200)
 	for _, id := range ids("", 300) {
-		f.want([]string{"a"+id, "b"+id}, ErrUnroutable)
-		f.want([]string{"c"+id, "d"+id}, nil)
+		f.want([]string{"a" + id, "b" + id}, ErrUnroutable)
+		f.want([]string{"c" + id, "d" + id}, nil)
 	}
 	brokertest.WaitDepth(t, b, vhost, "there", 600)
 }

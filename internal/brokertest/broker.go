@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,6 +19,8 @@ const (
 	startTimeout = 3 * time.Minute
 	// stopTimeout is how long a node may take to stop after TERM before it is killed.
 	stopTimeout = 30 * time.Second
+	// controlTimeout bounds a run of rabbitmqctl.
+	controlTimeout = time.Minute
 	// startAttempts is how often a start is tried when something else took one of the ports in between.
 	startAttempts = 5
 )
@@ -85,13 +89,18 @@ func Start(ctx context.Context, opts Options) (*Broker, error) {
 			return nil, fmt.Errorf("starting RabbitMQ from %s: %w", src, err)
 		}
 	}
-	b := newBroker("127.0.0.1:"+strconv.Itoa(n.ports.amqp), "127.0.0.1:"+strconv.Itoa(n.ports.management),
-		nodeUser, n.password)
-	b.node = n
+	b := brokerOf(n)
 	if b.version, err = b.fetchVersion(ctx); err != nil {
 		return nil, errors.Join(err, b.Stop())
 	}
 	return b, nil
+}
+
+// brokerOf describes a node of this process.
+func brokerOf(n *node) *Broker {
+	b := newBroker("127.0.0.1:"+strconv.Itoa(n.ports.amqp), "127.0.0.1:"+strconv.Itoa(n.ports.management), nodeUser, n.password)
+	b.node = n
+	return b
 }
 
 func newBroker(amqp, management, user, password string) *Broker {
@@ -117,6 +126,9 @@ func (b *Broker) AMQPURLAs(vhost, user, password string) string {
 	return u.String()
 }
 
+// Address returns the host and the port of the broker's AMQP listener.
+func (b *Broker) Address() string { return b.amqp.Host }
+
 // ManagementURL returns the management API's address, such as "http://127.0.0.1:21234", without
 // credentials, without "/api" and without a trailing slash.
 func (b *Broker) ManagementURL() string { return b.management.String() }
@@ -141,7 +153,7 @@ func (b *Broker) Dir() string {
 	return b.node.dir.path
 }
 
-// errNotOurs is what Kill, Halt and Restart answer on a broker that was stopped or was never ours.
+// errNotOurs is what Kill, Halt, Restart and Control answer on a broker that was stopped or was never ours.
 var errNotOurs = errors.New("this broker was stopped already, or it was not started by this process: use a Dedicated one")
 
 // Stop ends the node and its epmd, waits for them, and removes its directory. It does nothing when the node
@@ -201,4 +213,28 @@ func (b *Broker) Restart(ctx context.Context) error {
 		return fmt.Errorf("restarting the RabbitMQ node: %w", err)
 	}
 	return nil
+}
+
+// Control runs rabbitmqctl on the node, which has to run, and returns what it prints: for what the management API
+// cannot do, such as raising an alarm. It takes some seconds, most of them to start.
+func (b *Broker) Control(ctx context.Context, args ...string) (string, error) {
+	b.mu.Lock()
+	n := b.node
+	b.mu.Unlock()
+	if n == nil {
+		return "", fmt.Errorf("running rabbitmqctl %s: %w", strings.Join(args, " "), errNotOurs)
+	}
+	cmd, err := n.src.controlCommand(n, args...)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	run := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
+	run.Env, run.Dir, run.WaitDelay = cmd.Env, cmd.Dir, stopTimeout
+	out, err := run.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("running rabbitmqctl %s: %w: %s", strings.Join(args, " "), err, lastBytes(out, tailBytes))
+	}
+	return string(out), nil
 }

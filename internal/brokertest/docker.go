@@ -31,8 +31,8 @@ func newDocker(ctx context.Context, series string, progress io.Writer) (docker, 
 	if series == "" {
 		series = "4"
 	}
-	s := docker{image: "rabbitmq:" + series + "-management"}
-	if exec.CommandContext(ctx, "docker", "image", "inspect", s.image).Run() == nil {
+	s := docker{image: imageOf(series)}
+	if hasImage(ctx, s.image) {
 		return s, nil
 	}
 	fmt.Fprintf(progress, "pulling %s (once)\n", s)
@@ -40,6 +40,12 @@ func newDocker(ctx context.Context, series string, progress io.Writer) (docker, 
 		return s, fmt.Errorf("pulling %s: %w", s, err)
 	}
 	return s, nil
+}
+
+func imageOf(series string) string { return "rabbitmq:" + series + "-management" }
+
+func hasImage(ctx context.Context, image string) bool {
+	return exec.CommandContext(ctx, "docker", "image", "inspect", image).Run() == nil
 }
 
 func (s docker) String() string { return "the Docker image " + s.image }
@@ -91,7 +97,7 @@ func (s docker) runArgs(dir *workDir, volume string, p ports) []string {
 		"run", "--rm", "--interactive",
 		"--cidfile", dir.file(idName),
 		"--hostname", "localhost",
-		"--env", "RABBITMQ_NODENAME=n1@localhost",
+		"--env", "RABBITMQ_NODENAME=" + nodeName(1),
 		"--publish", publish(p.amqp, containerAMQP),
 		"--publish", publish(p.management, containerManagement),
 		"--volume", volume + ":/var/lib/rabbitmq",
@@ -110,13 +116,29 @@ func (s docker) stopServer(n *node) error {
 
 func (s docker) killServer(n *node) error { return s.end(n, "kill") }
 
+func (docker) controlCommand(n *node, args ...string) (*exec.Cmd, error) {
+	id, err := containerID(n.dir)
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command("docker", append([]string{"exec", id, "rabbitmqctl"}, args...)...), nil
+}
+
+// containerID returns the id of the node's container, or "" before the client has made one.
+func containerID(dir *workDir) (string, error) {
+	text, err := os.ReadFile(dir.file(idName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("finding a RabbitMQ container: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
 // end stops or kills the node's container by its id and waits for the client that ran it.
 func (docker) end(n *node, verb ...string) error {
-	text, err := os.ReadFile(n.dir.file(idName))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("stopping a RabbitMQ container: %w", err)
+	id, err := containerID(n.dir)
+	if err != nil {
+		return err
 	}
-	id := strings.TrimSpace(string(text))
 	if id == "" {
 		return n.server.stop(stopTimeout) // the client has not made the container yet
 	}

@@ -10,6 +10,9 @@ import (
 // serverProgram is the server itself. The rabbitmq-server in /usr/sbin is a wrapper that changes the user.
 const serverProgram = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
+// controlProgram is the one that talks to a node; the rabbitmqctl in /usr/sbin is a wrapper too.
+const controlProgram = "/usr/lib/rabbitmq/bin/rabbitmqctl"
+
 // rootWorkDir is where a node in a directory tree of its own sees its directory.
 const rootWorkDir = "/mnt"
 
@@ -41,6 +44,10 @@ func (s native) serverCommand(n *node) (*exec.Cmd, error) {
 	return s.command(n, serverProgram), nil
 }
 
+func (s native) controlCommand(n *node, args ...string) (*exec.Cmd, error) {
+	return s.command(n, controlProgram, append([]string{"--node", n.name}, args...)...), nil
+}
+
 // enterRoot runs a program in the tree $1 with the node's directory $2 as $3. The mounts are made in a
 // mount namespace that ends with the program, so that none is left behind. The management plugin does not
 // boot without /proc.
@@ -57,12 +64,12 @@ func (s native) command(n *node, program string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = "/"
-	cmd.Env = nodeEnv(work, n.ports)
+	cmd.Env = nodeEnv(work, n.name, n.ports)
 	return cmd
 }
 
 // nodeEnv returns the whole environment of a node whose directory is work.
-func nodeEnv(work string, p ports) []string {
+func nodeEnv(work, name string, p ports) []string {
 	return []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=" + work,
@@ -70,7 +77,7 @@ func nodeEnv(work string, p ports) []string {
 		"ERL_CRASH_DUMP=" + filepath.Join(work, "erl_crash.dump"),
 		"ERL_EPMD_PORT=" + strconv.Itoa(p.epmd),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
-		"RABBITMQ_NODENAME=n1@localhost",
+		"RABBITMQ_NODENAME=" + name,
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODE_PORT=" + strconv.Itoa(p.amqp),
 		"RABBITMQ_DIST_PORT=" + strconv.Itoa(p.distribution),

@@ -33,6 +33,7 @@ const (
 // node is one private RabbitMQ node with its directory, its ports and its processes. It is used under the
 // lock of its Broker.
 type node struct {
+	name     string
 	src      source
 	dir      *workDir
 	ports    ports
@@ -41,20 +42,16 @@ type node struct {
 	opts     Options
 
 	server *process // nil before boot
-	epmd   *process // nil where the source brings its own
+	epmd   *process // nil where the source brings its own; the nodes of a cluster have one together
 }
 
 // startNode makes a directory, picks ports and boots a node. On failure it leaves nothing behind.
 func startNode(ctx context.Context, src source, opts Options) (*node, error) {
-	dir, err := newWorkDir(ctx)
+	n, err := newNode(ctx, src, opts)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{src: src, dir: dir, password: rand.Text(), cookie: rand.Text(), opts: opts}
-	if n.ports, err = pickPorts(); err == nil {
-		err = n.configure()
-	}
-	if err == nil {
+	if err = n.configure(); err == nil {
 		err = n.boot(ctx)
 	}
 	if err != nil {
@@ -62,6 +59,22 @@ func startNode(ctx context.Context, src source, opts Options) (*node, error) {
 	}
 	return n, nil
 }
+
+// newNode makes a node's directory and picks its ports. It starts nothing.
+func newNode(ctx context.Context, src source, opts Options) (*node, error) {
+	dir, err := newWorkDir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{name: nodeName(1), src: src, dir: dir, password: rand.Text(), cookie: rand.Text(), opts: opts}
+	if n.ports, err = pickPorts(); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+// nodeName is the name of the i-th node of a cluster, from 1, or of the only one.
+func nodeName(i int) string { return fmt.Sprintf("n%d@localhost", i) }
 
 // configure writes the files that the node reads.
 func (n *node) configure() error {

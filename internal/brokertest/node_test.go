@@ -30,7 +30,7 @@ func TestTakenPortsAreTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := &node{src: src, dir: dir, password: "p", cookie: "c"}
+			n := &node{name: nodeName(1), src: src, dir: dir, password: "p", cookie: "c"}
 			t.Cleanup(func() {
 				if err := n.close(); err != nil {
 					t.Error(err)

@@ -41,8 +41,8 @@ func ensureRoot(ctx context.Context, series string, progress io.Writer) (string,
 	if err != nil {
 		return "", fmt.Errorf("finding the cache directory: %w", err)
 	}
-	base := filepath.Join(cache, "redeliver", "brokers")
-	root := filepath.Join(base, series)
+	root := rootOf(cache, series)
+	base := filepath.Dir(root)
 	if complete(root) {
 		return root, nil
 	}
@@ -62,6 +62,9 @@ func ensureRoot(ctx context.Context, series string, progress io.Writer) (string,
 	}
 	return root, nil
 }
+
+// rootOf is where the tree of a series is, in the user's cache directory.
+func rootOf(cache, series string) string { return filepath.Join(cache, "redeliver", "brokers", series) }
 
 // stampName is the file in a tree that holds the script which built it.
 const stampName = ".built-by"

@@ -82,16 +82,36 @@ func Dedicated(t testing.TB, opts Options) *Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopAtEnd(t, b)
+	return b
+}
+
+// AtLeast returns a broker of a series, such as "4.3", or of a newer one: the shared broker where it is, or else a
+// dedicated node where one can be started without anything being built or downloaded. Elsewhere it skips the test,
+// which the run on that series covers.
+func AtLeast(t testing.TB, series string) *Broker {
+	t.Helper()
+	if b := Shared(t); HasVersion(b, series) {
+		return b
+	}
+	if !atHand(t.Context(), series) {
+		t.Skipf("no RabbitMQ %s on this machine: make test-matrix gets one and runs this", series)
+	}
+	return Dedicated(t, Options{Version: series})
+}
+
+// stopAtEnd stops a node when the test ends, and shows the end of its log where the test failed.
+func stopAtEnd(t testing.TB, b *Broker) {
+	t.Helper()
 	n := b.node
 	t.Cleanup(func() {
 		if t.Failed() && !b.isStopped() {
-			t.Logf("--- end of the dedicated node's log ---\n%s", n.logTail())
+			t.Logf("--- end of the log of %s ---\n%s", n.name, n.logTail())
 		}
 		if err := b.Stop(); err != nil {
-			t.Errorf("stopping the dedicated node: %v", err)
+			t.Errorf("stopping %s: %v", n.name, err)
 		}
 	})
-	return b
 }
 
 // Request does one request to the broker's management API as the administrator, with a JSON body unless

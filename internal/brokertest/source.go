@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,8 @@ type source interface {
 	epmdCommand(n *node) *exec.Cmd
 	// serverCommand returns the command that runs the node in the foreground.
 	serverCommand(n *node) (*exec.Cmd, error)
+	// controlCommand returns the command that runs rabbitmqctl on a running node.
+	controlCommand(n *node, args ...string) (*exec.Cmd, error)
 	// tied tells whether the server command is to be killed by the kernel when we end.
 	tied() bool
 	// stopServer stops a running node and waits for it; killServer kills it. Data stays.
@@ -88,4 +91,16 @@ func dockerRuns(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	return exec.CommandContext(ctx, "docker", "info").Run() == nil
+}
+
+// atHand tells whether a node of a series can be started without anything being built or downloaded.
+func atHand(ctx context.Context, series string) bool {
+	if inSeries(installedVersion(), series) {
+		return true
+	}
+	if dockerRuns(ctx) {
+		return hasImage(ctx, imageOf(series))
+	}
+	cache, err := os.UserCacheDir()
+	return err == nil && os.Geteuid() == 0 && complete(rootOf(cache, series))
 }

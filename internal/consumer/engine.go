@@ -191,6 +191,7 @@ func (c *Consumer) Bind(ctx context.Context) error {
 			Stats: c.Stats, Health: c.Health,
 		})
 	}
+	c.motion.add(1)
 	c.start(s)
 	c.mu.Lock()
 	c.state = stateBound
@@ -237,6 +238,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		defer close(holdsStopped)
 		c.holds.run(stopHolds, c.finish)
 	}()
+	c.motion.add(-1)
 	err := c.serve(ctx)
 	if drainErr := c.drain(stopHolds, holdsStopped); err == nil {
 		err = drainErr

@@ -4,6 +4,7 @@ package consumer
 // one before it does, and whoever is done with it takes one off: so the sum is
 // zero only when nothing goes on. In motion are
 //
+//   - a consumer that is bound, until it runs;
 //   - a task from when it is ready until its worker is done with it, and not while that worker only waits for the clock;
 //   - the goroutine of the held that was woken, until its timer is set again;
 //   - the end of a session until the next one begins, and not during the pauses before connecting.

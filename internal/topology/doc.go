@@ -15,7 +15,9 @@
 // Where to start: [Convention] and its scheme (convention.go) say what the
 // conventions are, [Identity] (names.go) what a queue is called, [Spec]
 // (spec.go) what can be asked for, validate.go and validate_retry.go what is
-// refused and why, and [Spec.Build] (build.go) which arguments come out. From
-// there: [Manifest] is what a consumer is told, [DiffQueue] what drifted and
-// what that means for messages (explain.go), [Permissions] what a user needs.
+// refused and why, and [Spec.Build] (build.go) which arguments come out;
+// sequence.go is about topics that keep messages of one key in order, broker.go
+// about what a broker must be able to do. From there: [Manifest] is what a
+// consumer is told, [DiffQueue] what drifted and what that means for messages
+// (explain.go), [Permissions] what a user needs.
 package topology

@@ -58,10 +58,7 @@ type Config struct {
 // Consumer consumes one topic's work queue, or the shards of one. Its methods
 // may be called from several goroutines.
 type Consumer struct {
-	topic string
-	// engines are one for each queue; run is their one shutdown.
-	engines []*consumer.Consumer
-	run     redeliver.Runner
+	shards *consumer.Shards
 }
 
 var _ redeliver.Runner = (*Consumer)(nil)
@@ -87,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a consumer: %w", err)
 	}
-	c, err := cfg.open(ctx, doc, consumer.Options{Handler: cfg.Handler}, doc.WorkQueues()...)
+	c, err := cfg.open(ctx, consumer.Options{Handler: cfg.Handler}, doc.WorkQueues()...)
 	if err != nil {
 		return nil, fmt.Errorf("opening a consumer: %w", err)
 	}
@@ -103,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Consumer, error) {
 //
 // Of cfg, Handler is not used, and neither are Consumer.MaxRetries,
 // MaxMessageSize and Sequence. The user needs read permission on the dead-letter
-// queue. What HandleDead returns is run and closed as what [Open] returns.
+// queue (build_permissions has it in the role operator). What HandleDead returns is run and closed as what [Open] returns.
 func HandleDead(ctx context.Context, cfg Config, handler redeliver.DeadHandler) (*Consumer, error) {
 	if len(cfg.Manifest.Bytes()) == 0 {
 		return nil, fmt.Errorf("opening a consumer of dead letters: %w", redeliver.ErrNoManifest)
@@ -119,38 +116,20 @@ func HandleDead(ctx context.Context, cfg Config, handler redeliver.DeadHandler) 
 		return nil, fmt.Errorf("opening a consumer of dead letters: there is no handler")
 	}
 	cfg.Consumer.Sequence, cfg.Consumer.MaxMessageSize = nil, math.MaxInt
-	c, err := cfg.open(ctx, doc, consumer.Options{Handler: consumer.DeadHandler(doc, handler), Dead: true}, doc.DeadLetter.ManifestQueue)
+	c, err := cfg.open(ctx, consumer.Options{Handler: consumer.DeadHandler(doc, handler), Dead: true}, doc.DeadLetter.ManifestQueue)
 	if err != nil {
 		return nil, fmt.Errorf("opening a consumer of dead letters: %w", err)
 	}
 	return c, nil
 }
 
-// open makes and binds an engine for each queue.
-func (cfg Config) open(ctx context.Context, doc topology.Manifest, o consumer.Options, queues ...topology.ManifestQueue) (*Consumer, error) {
-	c := &Consumer{topic: doc.Topic}
+func (cfg Config) open(ctx context.Context, o consumer.Options, queues ...topology.ManifestQueue) (*Consumer, error) {
 	o.Manifest, o.Config, o.Connect = cfg.Manifest, cfg.Consumer, cfg.connect
-	runners := make([]redeliver.Runner, 0, len(queues))
-	for _, queue := range queues {
-		o.Queue = queue
-		engine, err := consumer.New(o)
-		if err == nil {
-			err = engine.Bind(ctx)
-		}
-		if err != nil {
-			for _, bound := range c.engines {
-				_ = bound.Close() // it has handled nothing
-			}
-			return nil, err
-		}
-		c.engines = append(c.engines, engine)
-		runners = append(runners, engine)
+	shards, err := consumer.Open(ctx, o, queues...)
+	if err != nil {
+		return nil, err
 	}
-	c.run = runners[0]
-	if len(runners) > 1 {
-		c.run = redeliver.NewGroup(runners...)
-	}
-	return c, nil
+	return &Consumer{shards}, nil
 }
 
 func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, targets []*topology.ManifestTarget) (consumer.Transport, consumer.Publisher, error) {
@@ -161,6 +140,7 @@ func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, tar
 	broker, err := transport.NewBroker(transport.Config{
 		URL: cfg.URL, Addresses: cfg.Addresses, TLS: cfg.TLS, Name: name,
 		Topic: m.Topic, VHost: m.VHost, Queue: queue.Name, Quorum: queue.Type == topology.Quorum, AckEach: cfg.Consumer.AckEach,
+		Headers: m.Headers,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -179,42 +159,21 @@ func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, tar
 // It returns nil after a clean shutdown, a *redeliver.DrainError that names the
 // messages whose handlers did not return in time, or the reason why it gave up
 // reconnecting (see redeliver.Config.MaxReconnectAttempts). It is called once.
-func (c *Consumer) Run(ctx context.Context) error { return c.run.Run(ctx) }
+func (c *Consumer) Run(ctx context.Context) error { return c.shards.Run(ctx) }
 
 // Close shuts down like the end of Run's context does, waits for that, and
 // returns what Run returns. It may be called at any time and more than once,
 // but not from a handler: it waits for that handler until the drain timeout.
-func (c *Consumer) Close() error { return c.run.Close() }
+func (c *Consumer) Close() error { return c.shards.Close() }
 
 // Stats reads the consumer's counters; those of all shards together.
-func (c *Consumer) Stats() redeliver.Stats {
-	var sum redeliver.Stats
-	for _, engine := range c.engines {
-		sum = sum.Add(engine.Stats())
-	}
-	return sum
-}
+func (c *Consumer) Stats() redeliver.Stats { return c.shards.Stats() }
 
 // Health says how the consumer is, for readiness probes and for people: see
 // redeliver.Health.
-func (c *Consumer) Health() redeliver.Health {
-	if len(c.engines) == 1 {
-		return c.engines[0].Health()
-	}
-	parts := make([]redeliver.Health, len(c.engines))
-	for i, engine := range c.engines {
-		parts[i] = engine.Health()
-	}
-	return redeliver.JoinHealth(c.topic, parts...)
-}
+func (c *Consumer) Health() redeliver.Health { return c.shards.Health() }
 
 // ResetSequence lets the messages of a key of a sequenced topic be handled again
 // after one of them failed for good under redeliver.FailAll. It returns false
 // when none had, in this process.
-func (c *Consumer) ResetSequence(key string) bool {
-	reset := false
-	for _, engine := range c.engines {
-		reset = engine.ResetSequence(key) || reset
-	}
-	return reset
-}
+func (c *Consumer) ResetSequence(key string) bool { return c.shards.ResetSequence(key) }

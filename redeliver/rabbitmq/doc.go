@@ -13,21 +13,27 @@
 // See the package example for a complete program, and package redeliver for
 // handlers, outcomes and configuration.
 //
+// [HandleDead] opens a consumer of the topic's dead-letter queue, and [Replay]
+// moves messages from there back to the work queue.
+//
 // # What the broker's user needs
 //
 // Read permission on the work queue, and nothing else, under most manifests:
 // configure "^$", write "^$", read "^orders$". The consumer declares nothing
-// and, under the strategy in_place, publishes nothing. Two settings of the
-// topic need write permission on an exchange as well, which [Open] checks:
-// park = "publish", and a convention whose work queue has no dead-letter
-// exchange. The provider function build_permissions says what a manifest needs.
+// and, under the strategies in_place and broker_delayed, publishes nothing.
+// What publishes needs write permission on an exchange as well, which [Open]
+// checks: the strategies republish and hybrid, park = "publish", and a
+// convention whose work queue has no dead-letter exchange. Copies go through a
+// second connection that is opened with the first copy. The provider function
+// build_permissions says what a manifest needs.
 //
 // # When the connection is lost
 //
 // The consumer connects and subscribes again by itself, with pauses that grow
-// to 30 seconds. What it had not settled the broker delivers again: on a quorum
-// queue each of those messages has spent one retry, started or not, which is
-// why Config.Prefetch is small by default. A deleted queue and a message that
+// to 30 seconds. What it had not settled the broker delivers again, and so it
+// does with acknowledgements of the last two milliseconds (see Config.AckEach):
+// on a quorum queue each of those messages has spent one retry, started or not,
+// which is why Config.Prefetch is small by default. A deleted queue and a message that
 // was held longer than the consumer timeout are told apart from a lost
 // connection in the log.
 package rabbitmq

@@ -26,9 +26,8 @@ const (
 // The deliveries of a channel with one consumer have the tags 1, 2, 3, ...
 type acks struct {
 	ch acknowledger
-	// batch is how many acknowledgements are sent without waiting for more, and crowded how many may be behind one unsettled
-	// delivery before the window that the broker fills is too narrow.
-	batch, crowded int
+	// batch is how many acknowledgements are sent without waiting for more.
+	batch int
 	// flushed is when something was written last, in nanoseconds since 1970.
 	flushed *atomic.Int64
 
@@ -83,7 +82,7 @@ func newAcks(ch acknowledger, prefetch int, flushed *atomic.Int64) *acks {
 	for size < 2*prefetch {
 		size *= 2
 	}
-	a := &acks{ch: ch, flushed: flushed, batch: max(1, prefetch/flushPart), crowded: max(1, prefetch/2), states: make([]ackState, size), first: 1}
+	a := &acks{ch: ch, flushed: flushed, batch: max(1, prefetch/flushPart), states: make([]ackState, size), first: 1}
 	a.timer = time.AfterFunc(time.Hour, func() { a.flush(true) })
 	a.timer.Stop()
 	return a
@@ -139,7 +138,8 @@ func (a *acks) flush(idle bool) {
 		a.armed = false
 	}
 	top := a.advance()
-	single := a.behind(idle || a.pending >= a.crowded)
+	// So many behind one unsettled delivery would narrow the window that the broker fills.
+	single := a.behind(idle || a.pending >= a.batch)
 	if a.pending > 0 && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
@@ -19,37 +21,17 @@ import (
 // what infrastructure has to provide.
 func (b *Broker) bindError(kind error, address, advice string, err error) *redeliver.BindError {
 	return &redeliver.BindError{
-		Kind: kind, Topic: b.cfg.Topic, Queue: b.cfg.Queue, VHost: b.cfg.VHost, User: b.user, Address: address,
+		Kind: kind, Topic: b.cfg.Topic, Queue: b.cfg.Queue, VHost: b.cfg.VHost, User: b.nodes.User(), Address: address,
 		Advice: advice, Err: brokerSaid(err),
 	}
 }
 
 // brokerSaid is an AMQP error as the broker worded it; other errors stay as
 // they are.
-func brokerSaid(err error) error {
-	var reply *amqp091.Error
-	if errors.As(err, &reply) && reply.Server {
-		return &replyError{reply}
-	}
-	return err
-}
-
-// replyError words an AMQP error like the broker's log does.
-type replyError struct{ reply *amqp091.Error }
-
-func (e *replyError) Error() string {
-	return fmt.Sprintf("the broker said: %d %s", e.reply.Code, e.reply.Reason)
-}
-func (e *replyError) Unwrap() error { return e.reply }
+func brokerSaid(err error) error { return amqp.Said(err) }
 
 // replyCode is the code of an AMQP error, 0 for any other.
-func replyCode(err error) int {
-	var reply *amqp091.Error
-	if errors.As(err, &reply) {
-		return reply.Code
-	}
-	return 0
-}
+func replyCode(err error) int { return amqp.ReplyCode(err) }
 
 // dialError says why no connection came about.
 func (b *Broker) dialError(address string, err error) error {
@@ -106,7 +88,8 @@ func (b *Broker) subscribeError(address string, err error) error {
 			"the consumer declares nothing: apply the Terraform configuration that has the topic resource of %q, to this broker and vhost", b.cfg.Topic), err)
 	case amqp091.AccessRefused:
 		return b.bindError(redeliver.ErrPermission, address, fmt.Sprintf(
-			"grant the user read permission on the queue (the provider function build_permissions gives the expression for the role consumer), "+
+			"grant the user read permission on the queue (the provider function build_permissions gives the expression: role consumer for a work queue, "+
+				"operator for a dead-letter queue), "+
 				"unless the broker says that another consumer has exclusive use of %q", queue), err)
 	case amqp091.ResourceLocked:
 		return b.bindError(redeliver.ErrPermission, address, "the queue is exclusive to another connection: it is not the one that Terraform created", err)
@@ -119,23 +102,23 @@ func (b *Broker) subscribeError(address string, err error) error {
 	}
 }
 
-// publishCheckError says why copies could not be published to an exchange.
-func (b *Broker) publishCheckError(address, exchange, queue string, err error) error {
-	name := exchange
+// publishError says why messages could not be published to a target.
+func (b *Broker) publishError(target *topology.ManifestTarget, err error) error {
+	name := target.Exchange
 	if name == "" {
 		name = "amq.default"
 	}
 	var e *redeliver.BindError
-	switch replyCode(err) {
-	case amqp091.NotFound:
-		e = b.bindError(redeliver.ErrExchangeNotFound, address, fmt.Sprintf(
-			"the consumer declares nothing: apply the Terraform configuration that has queue %q and its exchange", queue), err)
-	case amqp091.AccessRefused:
-		e = b.bindError(redeliver.ErrPermission, address, fmt.Sprintf(
-			"grant the user write permission on the exchange, because the manifest has messages published to %q "+
-				"(the provider function build_permissions gives the expressions for the role consumer), or set park = \"reject\" on the topic", queue), err)
+	switch {
+	case errors.Is(err, amqp.ErrNoExchange):
+		e = b.bindError(redeliver.ErrExchangeNotFound, b.nodes.Address(), fmt.Sprintf(
+			"the consumer declares nothing: apply the Terraform configuration that has queue %q and its exchange", target.Name), err)
+	case errors.Is(err, amqp.ErrForbidden):
+		e = b.bindError(redeliver.ErrPermission, b.nodes.Address(), fmt.Sprintf(
+			"grant the user write permission on the exchange, because messages are published to %q through it "+
+				"(the provider function build_permissions gives the expressions for the role consumer)", target.Name), err)
 	default:
-		e = b.bindError(redeliver.ErrUnreachable, address, "", err)
+		e = b.bindError(redeliver.ErrUnreachable, b.nodes.Address(), "", err)
 	}
 	e.Exchange = name
 	return e

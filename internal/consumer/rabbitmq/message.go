@@ -1,12 +1,11 @@
 package rabbitmq
 
 import (
-	"maps"
-	"strings"
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -17,7 +16,12 @@ func fillDelivery(d *consumer.Delivery, from *amqp091.Delivery, now time.Time) {
 	d.Tag = from.DeliveryTag
 	d.Received = now
 	d.Count = deliveryCount(from.Headers)
-	d.Message = redeliver.Message{
+	d.Message = MessageOf(from)
+}
+
+// MessageOf is the message of a delivery. Body and headers are not copied.
+func MessageOf(from *amqp091.Delivery) redeliver.Message {
+	return redeliver.Message{
 		Body:            from.Body,
 		Headers:         messageHeaders(from.Headers),
 		Exchange:        from.Exchange,
@@ -103,49 +107,19 @@ func plainValue(value any) any {
 	}
 }
 
-// tableValue replaces maps by tables, deep: the inverse of plainValue.
-func tableValue(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		table := make(amqp091.Table, len(v))
-		for key, inner := range v {
-			table[key] = tableValue(inner)
-		}
-		return table
-	case []any:
-		list := make([]any, len(v))
-		for i, inner := range v {
-			list[i] = tableValue(inner)
-		}
-		return list
-	default:
-		return value
+// copyOf is the publishing that is a copy.
+func copyOf(c consumer.Copy) amqp091.Publishing {
+	m := c.Message
+	priority := m.Priority
+	if c.Priority != nil {
+		priority = *c.Priority
 	}
-}
-
-// copyOf is the publishing that copies a message: body, properties and headers
-// as they are, persistent, without what belongs to the old delivery, and with
-// the headers in set.
-func copyOf(m *redeliver.Message, set map[string]any) amqp091.Publishing {
-	headers := make(amqp091.Table, len(m.Headers)+len(set))
-	for key, value := range m.Headers {
-		if !belongsToDelivery(key) {
-			headers[key] = tableValue(value)
-		}
-	}
-	if m.Expiration != "" {
-		headers[topology.HeaderOriginalExpiration] = m.Expiration
-	}
-	if m.UserID != "" {
-		headers[topology.HeaderOriginalUserID] = m.UserID
-	}
-	maps.Copy(headers, set)
 	return amqp091.Publishing{
-		Headers:         headers,
+		Headers:         amqp.CopyHeaders(m.Headers, m.Expiration, m.UserID, c.Set, c.Unset),
 		ContentType:     m.ContentType,
 		ContentEncoding: m.ContentEncoding,
 		DeliveryMode:    amqp091.Persistent,
-		Priority:        m.Priority,
+		Priority:        priority,
 		CorrelationId:   m.CorrelationID,
 		ReplyTo:         m.ReplyTo,
 		MessageId:       m.ID,
@@ -153,14 +127,5 @@ func copyOf(m *redeliver.Message, set map[string]any) amqp091.Publishing {
 		Type:            m.Type,
 		AppId:           m.AppID,
 		Body:            m.Body,
-	}
-}
-
-func belongsToDelivery(header string) bool {
-	switch header {
-	case topology.HeaderDeliveryCount, topology.HeaderAcquiredCount, topology.HeaderDeath, topology.HeaderCC, topology.HeaderBCC:
-		return true
-	default:
-		return strings.HasPrefix(header, topology.PrefixFirstDeath) || strings.HasPrefix(header, topology.PrefixLastDeath)
 	}
 }

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -82,10 +81,12 @@ func TestCopyOf(t *testing.T) {
 		Headers: map[string]any{
 			"kept": map[string]any{"deep": []any{map[string]any{"er": "x"}}}, "replaced": "old", "cc": "kept: headers are case-sensitive",
 			"x-delivery-count": int64(1), "x-acquired-count": int64(1), "x-death": []any{}, "x-first-death-queue": "q", "x-last-death-reason": "r",
-			"CC": []any{"a"}, "BCC": []any{"b"},
+			"CC": []any{"a"}, "BCC": []any{"b"}, "left out": "x",
 		},
 	}
-	got := copyOf(m, map[string]any{"replaced": "new", "added": int64(1)})
+	got := copyOf(consumer.Copy{
+		Message: m, Set: map[string]any{"replaced": "new", "added": int64(1)}, Unset: []string{"left out", "replaced", "not there"},
+	})
 	want := amqp091.Publishing{
 		Headers: amqp091.Table{
 			"kept": amqp091.Table{"deep": []any{amqp091.Table{"er": "x"}}}, "cc": "kept: headers are case-sensitive",
@@ -100,8 +101,11 @@ func TestCopyOf(t *testing.T) {
 	if err := got.Headers.Validate(); err != nil {
 		t.Error(err)
 	}
-	if len(m.Headers) != 10 {
+	if len(m.Headers) != 11 {
 		t.Error("the message's own headers were changed")
+	}
+	if got := copyOf(consumer.Copy{Message: m, Priority: new(uint8)}); got.Priority != 0 {
+		t.Errorf("priority %d", got.Priority)
 	}
 }
 
@@ -159,12 +163,8 @@ func TestNewBroker(t *testing.T) {
 	}
 	several := base
 	several.URL, several.Addresses = "amqp://u:p@h:1/shop", []string{"i:2", "j"}
-	b, err := NewBroker(several)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(b.urls); got != "[amqp://u:p@h:1/shop amqp://u:p@i:2/shop amqp://u:p@j/shop]" {
-		t.Error(got)
+	if _, err := NewBroker(several); err != nil {
+		t.Error(err)
 	}
 	several.Addresses = []string{"amqp://u:secret@i"}
 	if _, err := NewBroker(several); err == nil {

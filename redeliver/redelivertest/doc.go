@@ -1,0 +1,2 @@
+// Package redelivertest
+package redelivertest
