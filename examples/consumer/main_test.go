@@ -26,6 +26,7 @@ func TestBuilds(t *testing.T) {
 	mayLink := map[string]bool{
 		module + "examples/consumer": true, module + "redeliver": true, module + "redeliver/rabbitmq": true,
 		module + "internal/consumer": true, module + "internal/consumer/rabbitmq": true, module + "internal/topology": true,
+		module + "internal/amqp": true, module + "internal/transfer": true,
 		"github.com/rabbitmq/amqp091-go": true,
 	}
 	for _, pkg := range strings.Fields(string(out)) {

@@ -333,7 +333,7 @@ func TestBlocked(t *testing.T) {
 	errs := f.await(1002)
 	f.want([]string{"during"}, ErrUnconfirmed)
 	f.want(ids("", 1000), ErrNotConnected)
-	if text := errs["00000"].Error(); !strings.Contains(text, "blocks publishers") {
+	if text := errs["00000"].Error(); !strings.Contains(text, "an alarm blocks publishers") {
 		t.Error(text)
 	}
 	eval(t, b, "vm_memory_monitor:set_vm_memory_high_watermark(0.9).")

@@ -265,7 +265,7 @@ func (l *lane) expire(list []finished, now time.Time) []finished {
 func (l *lane) stalled() error {
 	switch {
 	case l.p.blocked:
-		return fmt.Errorf("%w: not sent within %s, because the broker blocks publishers: %s", ErrNotConnected, l.p.timeout, l.p.reason)
+		return fmt.Errorf("%w: not sent within %s, because an alarm blocks publishers: %s", ErrNotConnected, l.p.timeout, l.p.reason)
 	case l.p.conn == nil || l.p.conn.IsClosed():
 		return fmt.Errorf("%w within %s", ErrNotConnected, l.p.timeout)
 	default:

@@ -179,6 +179,13 @@ resource "redeliver_rabbitmq_topic" "orders" {
 	b.mustHave()
 }
 
+func TestShardsArePlannedWhileABindingIsNotKnownYet(t *testing.T) {
+	b := setup(t)
+	c := b.commandLine(b.provider + pending("key", `"order.*"`) + shards(2, `bindings = [{ exchange = "amq.topic", routing_key = terraform_data.key.output }]`))
+	out := c.plan()
+	expect(t, out, "+ manifest = (known after apply)", `+ shard_arguments = { + "orders-seq-0" = {`, `+ "x-single-active-consumer" = "true"`, `+ "orders-seq-1" = {`)
+}
+
 // An argument that a library does not declare is refused to it: why queuey's topics cannot be sequenced.
 func TestLibraryIsRefusedAQueueWithASingleActiveConsumer(t *testing.T) {
 	b := setup(t)

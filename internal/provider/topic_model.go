@@ -247,11 +247,19 @@ func (m *topicModel) queueSpec(ctx context.Context, diags *diag.Diagnostics) (sp
 	if diags.HasError() || !known || !ok {
 		return topology.Spec{}, false
 	}
-	if policy.Strategy != topology.BrokerDelayed {
+	kind := topology.QueueType(m.QueueType.ValueString())
+	if kinds := topology.Convention(m.Convention.ValueString()).QueueTypes(); kind == "" && len(kinds) > 0 {
+		kind = kinds[0]
+	}
+	switch {
+	case policy.Strategy == topology.BrokerDelayed:
+	case kind == topology.Classic:
+		policy.MaxRetries = 0 // it has no delivery limit
+	default:
 		policy.Delays = []time.Duration{time.Millisecond} // any will do: none is in an argument of the work queue
 	}
 	return topology.Spec{
-		Identity: m.identityOf(m.Name), QueueType: topology.QueueType(m.QueueType.ValueString()), DeadLetterQueue: m.DeadLetterQueue.ValueString(),
+		Identity: m.identityOf(m.Name), QueueType: kind, DeadLetterQueue: m.DeadLetterQueue.ValueString(),
 		Sequenced: m.Sequenced.ValueBool(), SequenceShards: int(m.SequenceShards.ValueInt64()),
 		AllowMessageLoss: true, DeliveryLimit: int(m.DeliveryLimit.ValueInt64()), MaxPriority: m.maxPriority(),
 		Retry: policy, Extra: map[topology.Role]topology.Arguments{topology.RoleWork: extra},

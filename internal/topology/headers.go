@@ -1,5 +1,10 @@
 package topology
 
+import (
+	"maps"
+	"strings"
+)
+
 // Headers that RabbitMQ itself gives a meaning. They belong to one delivery of
 // one message, so a copy must not carry them.
 const (
@@ -31,3 +36,36 @@ const (
 // that is longer than every hold queue takes several hops, and a copy that comes
 // home before its time goes out again, uncounted. A copy without it is due.
 const HeaderNotBefore = "x-redeliver-not-before"
+
+// CopyHeaders are the headers of a copy of a message: its own, without those
+// that belong to the old delivery and those in unset, and with those in set. An
+// expiration and a user id, which a copy cannot have as properties, are kept as
+// headers. The message's own headers are not changed.
+func CopyHeaders(headers map[string]any, expiration, userID string, set map[string]any, unset []string) map[string]any {
+	made := make(map[string]any, len(headers)+len(set)+2)
+	for key, value := range headers {
+		if !belongsToDelivery(key) {
+			made[key] = value
+		}
+	}
+	if expiration != "" {
+		made[HeaderOriginalExpiration] = expiration
+	}
+	if userID != "" {
+		made[HeaderOriginalUserID] = userID
+	}
+	for _, key := range unset {
+		delete(made, key)
+	}
+	maps.Copy(made, set)
+	return made
+}
+
+func belongsToDelivery(header string) bool {
+	switch header {
+	case HeaderDeliveryCount, HeaderAcquiredCount, HeaderDeath, HeaderCC, HeaderBCC:
+		return true
+	default:
+		return strings.HasPrefix(header, PrefixFirstDeath) || strings.HasPrefix(header, PrefixLastDeath)
+	}
+}

@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"regexp"
@@ -284,6 +285,41 @@ func TestHandleDeadLostConnection(t *testing.T) {
 	if got := c.ids(); !slices.Equal(got, all) {
 		t.Errorf("handled %d of %d", len(got), len(all))
 	}
+}
+
+// TestHandleDeadBrokerKilled: a broker that is killed while dead letters are handled, wait and are prefetched costs
+// duplicates and nothing else.
+func TestHandleDeadBrokerKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, brokertest.Dedicated(t, brokertest.Options{}))
+	if err := w.broker.Restart(t.Context()); err != nil { // as in TestBrokerCrashAndRestart
+		t.Fatal(err)
+	}
+	all := ids(300)
+	w.dead(all...)
+	var c corpses
+	l := w.handleDead(redeliver.Config{Workers: 4}, func(_ context.Context, m *redeliver.DeadMessage) error {
+		if n := c.note(m); n == 0 && strings.HasSuffix(m.ID, "3") {
+			return errBoom
+		}
+		return nil
+	})
+	l.await(redeliver.EventAcked, 50)
+	if err := w.broker.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.await(redeliver.EventDisconnected, 1)
+	if err := w.broker.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.await(redeliver.EventConnected, 2)
+	brokertest.WaitFor(t, func() (bool, string) {
+		s := l.Stats()
+		depth := brokertest.Depth(t, w.broker, w.vhost, w.spec.DeadLetterQueue)
+		return depth == 0 && s.Held == 0 && s.Running == 0 && len(c.ids()) == len(all), fmt.Sprintf("%d left, %d handled; %+v", depth, len(c.ids()), s)
+	})
+	l.mustStop()
+	w.drained(w.spec.DeadLetterQueue)
 }
 
 func TestHandleDeadErrors(t *testing.T) {

@@ -34,6 +34,8 @@ type world struct {
 	manifest   redeliver.Manifest
 	user, pass string
 	via        string // the URL of a proxy, where there is one
+	// cluster are the nodes, broker among them, where there are several.
+	cluster brokertest.Nodes
 }
 
 // standard is the standard example of the field, scaled down: 5s, 30s and 2m.
@@ -148,7 +150,7 @@ func (w *world) drained(queue string, ids ...string) []amqp091.Delivery {
 
 // config is a configuration as the least privileged user.
 func (w *world) config(handler redeliver.Handler, cfg redeliver.Config) rabbitmq.Config {
-	return rabbitmq.Config{URL: w.url(), Manifest: w.manifest, Handler: handler, Consumer: cfg}
+	return rabbitmq.Config{URL: w.url(), Addresses: w.cluster.Addresses(), Manifest: w.manifest, Handler: handler, Consumer: cfg}
 }
 
 func (w *world) url() string {

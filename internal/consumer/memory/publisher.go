@@ -1,9 +1,6 @@
 package memory
 
 import (
-	"maps"
-	"strings"
-
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -35,31 +32,6 @@ func copyOf(c consumer.Copy) redeliver.Message {
 	if c.Priority != nil {
 		m.Priority = *c.Priority
 	}
-	headers := make(map[string]any, len(m.Headers)+len(c.Set)+2)
-	for key, value := range m.Headers {
-		if !belongsToDelivery(key) {
-			headers[key] = value
-		}
-	}
-	if m.Expiration != "" {
-		headers[topology.HeaderOriginalExpiration] = m.Expiration
-	}
-	if m.UserID != "" {
-		headers[topology.HeaderOriginalUserID] = m.UserID
-	}
-	for _, key := range c.Unset {
-		delete(headers, key)
-	}
-	maps.Copy(headers, c.Set)
-	m.Headers, m.Expiration, m.UserID = headers, "", ""
+	m.Headers, m.Expiration, m.UserID = topology.CopyHeaders(m.Headers, m.Expiration, m.UserID, c.Set, c.Unset), "", ""
 	return m
-}
-
-func belongsToDelivery(header string) bool {
-	switch header {
-	case topology.HeaderDeliveryCount, topology.HeaderAcquiredCount, topology.HeaderDeath, topology.HeaderCC, topology.HeaderBCC:
-		return true
-	default:
-		return strings.HasPrefix(header, topology.PrefixFirstDeath) || strings.HasPrefix(header, topology.PrefixLastDeath)
-	}
 }

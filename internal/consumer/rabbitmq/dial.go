@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rabbitmq/amqp091-go"
-
 	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -65,13 +63,4 @@ func (b *Broker) Dial(ctx context.Context, purpose string) (*amqp.Conn, error) {
 		return nil, b.dialError(failed.Address, failed.Err)
 	}
 	return conn, err
-}
-
-// dial is Dial for a subscription.
-func (b *Broker) dial(ctx context.Context, purpose string) (*amqp091.Connection, string, error) {
-	conn, err := b.Dial(ctx, purpose)
-	if err != nil {
-		return nil, "", err
-	}
-	return conn.Connection, conn.Address, nil
 }

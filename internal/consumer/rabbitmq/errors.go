@@ -22,16 +22,9 @@ import (
 func (b *Broker) bindError(kind error, address, advice string, err error) *redeliver.BindError {
 	return &redeliver.BindError{
 		Kind: kind, Topic: b.cfg.Topic, Queue: b.cfg.Queue, VHost: b.cfg.VHost, User: b.nodes.User(), Address: address,
-		Advice: advice, Err: brokerSaid(err),
+		Advice: advice, Err: amqp.Said(err),
 	}
 }
-
-// brokerSaid is an AMQP error as the broker worded it; other errors stay as
-// they are.
-func brokerSaid(err error) error { return amqp.Said(err) }
-
-// replyCode is the code of an AMQP error, 0 for any other.
-func replyCode(err error) int { return amqp.ReplyCode(err) }
 
 // dialError says why no connection came about.
 func (b *Broker) dialError(address string, err error) error {
@@ -48,11 +41,11 @@ func (b *Broker) dialError(address string, err error) error {
 	case errors.Is(err, amqp091.ErrSASL):
 		return b.bindError(redeliver.ErrCredentials, address,
 			"the broker offers none of the authentication mechanisms that the URL asks for (auth_mechanism)", nil)
-	case errors.Is(err, amqp091.ErrCredentials), replyCode(err) == amqp091.AccessRefused:
+	case errors.Is(err, amqp091.ErrCredentials), amqp.ReplyCode(err) == amqp091.AccessRefused:
 		return b.bindError(redeliver.ErrCredentials, address,
 			"check the user and the password in the URL (special characters are percent-encoded), and that the user exists; "+
 				"the broker's log says which it was", serverReply(err))
-	case errors.Is(err, amqp091.ErrVhost), replyCode(err) == amqp091.NotAllowed:
+	case errors.Is(err, amqp091.ErrVhost), amqp.ReplyCode(err) == amqp091.NotAllowed:
 		return b.bindError(redeliver.ErrVHost, address,
 			fmt.Sprintf("the vhost must exist and the user must have permissions in it; the manifest says vhost %q: "+
 				"is the URL that of the broker where Terraform created it?", b.cfg.VHost), serverReply(err))
@@ -82,7 +75,7 @@ func serverReply(err error) error {
 // subscribeError says why the queue could not be consumed.
 func (b *Broker) subscribeError(address string, err error) error {
 	queue := b.cfg.Queue
-	switch replyCode(err) {
+	switch amqp.ReplyCode(err) {
 	case amqp091.NotFound:
 		return b.bindError(redeliver.ErrQueueNotFound, address, fmt.Sprintf(
 			"the consumer declares nothing: apply the Terraform configuration that has the topic resource of %q, to this broker and vhost", b.cfg.Topic), err)
@@ -134,10 +127,10 @@ func lostError(reply *amqp091.Error) error {
 	case reply.Code == amqp091.PreconditionFailed && strings.Contains(reply.Reason, "timed out"):
 		// Before RabbitMQ 4.3: "delivery acknowledgement on channel 1 timed out". The text tells it from an unknown delivery
 		// tag, which has the same code; only the log entry depends on it.
-		return &consumer.LostError{Reason: consumer.LostConsumerTimeout, Err: brokerSaid(reply)}
+		return &consumer.LostError{Reason: consumer.LostConsumerTimeout, Err: amqp.Said(reply)}
 	case reply.Server && reply.Recover:
-		return &consumer.LostError{Reason: consumer.LostChannel, Err: brokerSaid(reply)}
+		return &consumer.LostError{Reason: consumer.LostChannel, Err: amqp.Said(reply)}
 	default:
-		return &consumer.LostError{Reason: consumer.LostConnection, Err: brokerSaid(reply)}
+		return &consumer.LostError{Reason: consumer.LostConnection, Err: amqp.Said(reply)}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 )
 
@@ -36,7 +37,7 @@ const (
 
 // session is one subscription with a connection and a channel of its own.
 type session struct {
-	conn    *amqp091.Connection
+	conn    *amqp.Conn
 	ch      *amqp091.Channel
 	queue   string
 	tag     string
@@ -62,28 +63,28 @@ type session struct {
 // Subscribe implements consumer.Transport. It asks whether the queue is there
 // and consumes it.
 func (b *Broker) Subscribe(ctx context.Context, prefetch int) (consumer.Session, error) {
-	conn, address, err := b.dial(ctx, "")
+	conn, err := b.Dial(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
+	stop := context.AfterFunc(ctx, conn.Abandon)
 	s, err := b.subscribe(conn, prefetch)
 	if !stop() {
 		err = ctx.Err()
 	}
 	if err != nil {
-		closeNow(conn)
-		return nil, b.subscribeError(address, err)
+		conn.Abandon()
+		return nil, b.subscribeError(conn.Address, err)
 	}
 	return s, nil
 }
 
-func (b *Broker) subscribe(conn *amqp091.Connection, prefetch int) (*session, error) {
+func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 	// A passive declare tells a missing queue from a missing permission. Some versions want more permissions for it than a
 	// consumer has (4.2.6 and 4.3.0 wanted configure), so a refusal means nothing: consuming will tell.
-	if err := queueExists(conn, b.cfg.Queue); err != nil && replyCode(err) != amqp091.AccessRefused {
+	if err := queueExists(conn, b.cfg.Queue); err != nil && amqp.ReplyCode(err) != amqp091.AccessRefused {
 		return nil, err
 	}
 	ch, err := conn.Channel()
@@ -113,7 +114,7 @@ func (b *Broker) subscribe(conn *amqp091.Connection, prefetch int) (*session, er
 
 // queueExists asks for a queue on a channel that is of no further use: a
 // refusal closes it.
-func queueExists(conn *amqp091.Connection, queue string) error {
+func queueExists(conn *amqp.Conn, queue string) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return err
@@ -217,15 +218,15 @@ func (s *session) whyCancelled() error {
 		err = errors.New("the broker does not answer")
 	}
 	switch {
-	case replyCode(err) == amqp091.NotFound:
-		return &consumer.LostError{Reason: consumer.LostQueueDeleted, Err: brokerSaid(err)}
+	case amqp.ReplyCode(err) == amqp091.NotFound:
+		return &consumer.LostError{Reason: consumer.LostQueueDeleted, Err: amqp.Said(err)}
 	case err == nil && s.timesOut:
 		return &consumer.LostError{
 			Reason: consumer.LostConsumerTimeout,
 			Err:    errors.New("the consumer was cancelled and its queue is still there: a message was held longer than the consumer timeout"),
 		}
 	default:
-		return &consumer.LostError{Reason: consumer.LostCancelled, Err: brokerSaid(err)}
+		return &consumer.LostError{Reason: consumer.LostCancelled, Err: amqp.Said(err)}
 	}
 }
 
@@ -292,7 +293,7 @@ func (s *session) Close(ctx context.Context) error {
 	if alive {
 		s.linger(ctx)
 	}
-	return closeConn(ctx, s.conn)
+	return s.conn.Close(ctx)
 }
 
 // linger waits until the last settlements have had settleGrace to be
@@ -313,22 +314,4 @@ func (s *session) linger(ctx context.Context) {
 	case <-lost: //nolint:errcheck // why does not matter any more
 	case <-ctx.Done():
 	}
-}
-
-// closeConn closes a connection before ctx ends.
-func closeConn(ctx context.Context, conn *amqp091.Connection) error {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(probeTimeout)
-	}
-	err := conn.CloseDeadline(deadline)
-	if errors.Is(err, amqp091.ErrClosed) {
-		return nil
-	}
-	return err
-}
-
-// closeNow closes a connection that is of no more use.
-func closeNow(conn *amqp091.Connection) {
-	_ = conn.CloseDeadline(time.Now().Add(probeTimeout)) // closed either way
 }
