@@ -93,10 +93,10 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	// AckEach acknowledges every message by itself and at once. Otherwise
-	// acknowledgements wait for one another, for two milliseconds at most, and one
+	// acknowledgements wait for one another, for five milliseconds at most, and one
 	// answer to the broker covers all messages up to the first that is not done:
-	// much faster, and should the connection be lost in those two milliseconds,
-	// the broker delivers them again.
+	// much faster, and should the connection be lost in those milliseconds, the
+	// broker delivers them again.
 	//
 	// Defaults to false.
 	AckEach bool

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -151,7 +152,7 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 			}
 			made.socket = conn
 			stop = context.AfterFunc(ctx, made.Abandon)
-			return conn, nil
+			return &bufferedConn{Conn: conn, reader: bufio.NewReaderSize(conn, readBuffer)}, nil
 		},
 	}
 	if b.cfg.TLS != nil {
@@ -177,6 +178,19 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 	}()
 	return made, nil
 }
+
+// readBuffer is how much is read from a socket at a time. The library reads 4 KiB,
+// which is a system call for every ten messages of a backlog.
+const readBuffer = 64 << 10
+
+// bufferedConn reads more than it is asked for. One goroutine reads it.
+type bufferedConn struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+// Read implements net.Conn.
+func (c *bufferedConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
 // Abandon ends the connection at once, without a word to the broker.
 func (c *Conn) Abandon() { _ = c.socket.Close() }

@@ -176,11 +176,11 @@ func (m *mover) delivered(d *amqp091.Delivery, ok bool) error {
 	switch {
 	case m.o.Filter != nil && !m.o.Filter(d):
 		m.report.Skipped++
-		s.held++
+		s.hold(d.DeliveryTag)
 	case m.o.DryRun:
 		m.chosen++
 		m.report.Moved++
-		s.held++
+		s.hold(d.DeliveryTag)
 	default:
 		m.chosen++
 		m.publish(d)
@@ -215,9 +215,7 @@ func (m *mover) settle(r result) error {
 	}
 	m.report.fail(r.id, r.err)
 	m.inARow++
-	if r.tag > m.source.lastOfOld {
-		m.source.held++
-	}
+	m.source.hold(r.tag)
 	switch {
 	case errors.Is(r.err, amqp.ErrNoExchange), errors.Is(r.err, amqp.ErrForbidden), errors.Is(r.err, amqp.ErrNotConnected):
 		return m.targetError(r.err)

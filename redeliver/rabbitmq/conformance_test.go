@@ -107,6 +107,10 @@ func (c *conforming) Remove(queue string) {
 	}
 }
 
+func (c *conforming) Depth(queue string) int {
+	return brokertest.Depth(c.t, c.broker, c.vhost, queue)
+}
+
 func (c *conforming) Restore(string) { c.declare() }
 
 func (c *conforming) Until(condition func() (bool, string)) {

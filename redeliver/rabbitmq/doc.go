@@ -31,7 +31,7 @@
 //
 // The consumer connects and subscribes again by itself, with pauses that grow
 // to 30 seconds. What it had not settled the broker delivers again, and so it
-// does with acknowledgements of the last two milliseconds (see Config.AckEach):
+// does with acknowledgements of the last five milliseconds (see Config.AckEach):
 // on a quorum queue each of those messages has spent one retry, started or not,
 // which is why Config.Prefetch is small by default. A deleted queue and a message that
 // was held longer than the consumer timeout are told apart from a lost

@@ -38,8 +38,9 @@ type memoryBroker struct {
 	version string
 }
 
-func (b memoryBroker) Version() string { return b.version }
-func (b memoryBroker) Exact() bool     { return true }
+func (b memoryBroker) Version() string        { return b.version }
+func (b memoryBroker) Exact() bool            { return true }
+func (b memoryBroker) Depth(queue string) int { return len(b.Messages(queue)) }
 
 func (b memoryBroker) Consume(cfg redeliver.Config, handler redeliver.Handler) Consumer {
 	b.t.Helper()

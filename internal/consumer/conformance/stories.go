@@ -38,6 +38,8 @@ type story struct {
 	firstCount func(v variant) int
 	// hops: on a real broker the number of hold queues that it waits in depends on how busy that is.
 	hops bool
+	// loose: what is set aside says how much time was left.
+	loose bool
 }
 
 func (s story) says(call int) redeliver.Outcome { return s.outcomes[min(call, len(s.outcomes)-1)] }
@@ -90,7 +92,7 @@ func stories(v variant, doc topology.Manifest) []story {
 		all = append(all, story{id: "over the last tier", outcomes: says(redeliver.RetryAfter(15*tick, errBoom), ack), hops: true},
 			story{id: "deferred over the last tier", outcomes: says(redeliver.DeferFor(15*tick), ack), hops: true})
 	} else {
-		all = append(all, story{id: "delay too long", outcomes: says(redeliver.RetryAfter(forTooLong, errBoom))})
+		all = append(all, story{id: "delay too long", loose: true, outcomes: says(redeliver.RetryAfter(forTooLong, errBoom))})
 	}
 	return append(all, forgeries(doc)...)
 }

@@ -25,8 +25,9 @@ type Broker interface {
 	Restore(queue string)
 	// Until lets time pass until a condition holds.
 	Until(condition func() (holds bool, state string))
-	// Messages are the messages that are ready in a queue.
+	// Messages are the messages that are ready in a queue, and Depth is how many they are.
 	Messages(queue string) []redeliver.Message
+	Depth(queue string) int
 	// Exact says that time is what the broker says it is: a message is there the moment that it is due.
 	Exact() bool
 }

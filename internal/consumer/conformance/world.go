@@ -65,7 +65,7 @@ func (w *world) consume(cfg redeliver.Config, all ...story) Consumer {
 	byID := make(map[string]story)
 	for _, s := range all {
 		byID[s.id] = s
-		w.seen.loose[s.id] = s.hops
+		w.seen.loose[s.id] = s.loose || s.hops
 	}
 	cfg.MaxMessageSize = maxSize
 	cfg.OnEvent = w.note
@@ -220,8 +220,8 @@ func (w *world) closed(c Consumer) {
 	if err := c.Close(); err != nil {
 		w.t.Errorf("the consumer did not stop cleanly: %v", err)
 	}
-	if left := w.Messages(w.doc.WorkQueue.Name); len(left) > 0 {
-		w.t.Errorf("%d messages are left in the work queue, the first %q", len(left), left[0].ID)
+	if n := w.Depth(w.doc.WorkQueue.Name); n > 0 {
+		w.t.Errorf("%d messages are left in the work queue", n)
 	}
 }
 
@@ -284,6 +284,9 @@ func (s *seen) compare(t *testing.T, memory *seen) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.setAside)) {
+		if s.loose[id] {
+			continue
+		}
 		s.same(t, fmt.Sprintf("%q, set aside", id), s.setAside[id], memory.setAside[id])
 	}
 }
@@ -291,6 +294,10 @@ func (s *seen) compare(t *testing.T, memory *seen) {
 func (s *seen) same(t *testing.T, what string, got, memory redeliver.Message) {
 	t.Helper()
 	a, b := s.comparable(got), s.comparable(memory)
+	if a.Headers[topology.HeaderDeliveryCount] == int64(0) { // basic.get of 3.10 says so whatever else is true
+		delete(a.Headers, topology.HeaderDeliveryCount)
+		delete(b.Headers, topology.HeaderDeliveryCount)
+	}
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("%s:\n  here      %s\n  in memory %s", what, describe(a), describe(b))
 	}
@@ -304,9 +311,6 @@ func (s *seen) comparable(m redeliver.Message) redeliver.Message {
 	for _, name := range []string{h.FirstSeen, h.FirstFailedAt, h.LastFailedAt, topology.HeaderNotBefore} {
 		delete(headers, name)
 	}
-	if headers[topology.HeaderDeliveryCount] == int64(0) { // what basic.get of 3.10 adds
-		delete(headers, topology.HeaderDeliveryCount)
-	}
 	deaths, _ := headers[topology.HeaderDeath].([]any)
 	timeless := make([]any, len(deaths))
 	for i, death := range deaths {
@@ -318,8 +322,8 @@ func (s *seen) comparable(m redeliver.Message) redeliver.Message {
 		headers[topology.HeaderDeath] = timeless
 	}
 	m.Headers = headers
-	if len(headers) == 0 {
-		m.Headers = nil
+	if headers == nil {
+		m.Headers = map[string]any{}
 	}
 	return m
 }

@@ -10,7 +10,7 @@ import (
 
 const (
 	// flushAfter is how long an acknowledgement waits for others at most.
-	flushAfter = 2 * time.Millisecond
+	flushAfter = 5 * time.Millisecond
 	// flushPart is the part of the prefetch that is acknowledged without waiting: the broker sends the next ones while the
 	// rest is handled.
 	flushPart = 4
