@@ -5,20 +5,26 @@
 // What happens to a message whose handler said Retry is decided by one pure
 // function, [Policy.Decide] (decide.go). Everything else carries that out:
 //
-//	transport.go   what the engine needs from a broker; rabbitmq/ implements it
+//	transport.go   what the engine needs from a broker; rabbitmq/ and memory/ implement it
 //	policy.go      the manifest and the configuration, as the decision needs them
-//	decide.go      outcome -> action
+//	decide.go      outcome -> action, under every strategy
+//	copy.go        the headers of a copy: count, reason, how long it still waits
 //	engine.go      the Consumer: bind, run, close
+//	shards.go      several engines for the queues of one topic
 //	serve.go       sessions: receive, lose, reconnect
 //	work.go        workers: call the handler, carry out the action
 //	hold.go        waiting deliveries: one goroutine and one timer for all
+//	lanes.go       sequenced topics: one message of a key at a time
+//	health.go      what is wrong, in words for an operator
 //	drain.go       shutdown under one deadline
+//	dead.go        messages of a dead-letter queue, and how they got there
+//	motion.go      whether anything goes on, for a clock that a test moves
 //
 // # Ownership
 //
 // A delivery is a [task], and a task is in exactly one place at a time: in the
-// ready queue, with a worker, among the held, or with the publisher while its
-// copy is being confirmed. Whoever takes it out of its place owns it, and only
+// lane of its key, in the ready queue, with a worker, among the held, or with the
+// publisher while its copy is being confirmed. Whoever takes it out of its place owns it, and only
 // the owner settles it. That is why nothing is settled twice and nothing is
 // handed to two handlers at once.
 //

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -220,37 +219,6 @@ func (p *Policy) Remaining(m *redeliver.Message, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, time.UnixMilli(ms).Sub(now))
-}
-
-// integer reads a header's number: an integer of whatever width, or text, which
-// some libraries write.
-func integer(value any) (int64, bool) {
-	switch n := value.(type) {
-	case int64:
-		return n, true
-	case int32:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case int8:
-		return int64(n), true
-	case int:
-		return int64(n), true
-	case uint8:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	case string:
-		i, err := strconv.ParseInt(n, 10, 64)
-		return i, err == nil
-	case []byte:
-		i, err := strconv.ParseInt(string(n), 10, 64)
-		return i, err == nil
-	default:
-		return 0, false
-	}
 }
 
 // delay is the delay of the tier for a retry count where it is waited in the

@@ -146,29 +146,6 @@ func showDeath(headers map[string]any, prefix string, d redeliver.Death) {
 	headers[prefix+"queue"], headers[prefix+"reason"], headers[prefix+"exchange"] = d.Queue, d.Reason, d.Exchange
 }
 
-// deliveryCount is the count that a consumer reads from a message's headers; a
-// publisher can forge it.
-func deliveryCount(headers map[string]any) int64 {
-	switch n := headers[topology.HeaderDeliveryCount].(type) {
-	case int64:
-		return n
-	case int32:
-		return int64(n)
-	case int16:
-		return int64(n)
-	case int8:
-		return int64(n)
-	case uint8:
-		return int64(n)
-	case uint16:
-		return int64(n)
-	case uint32:
-		return int64(n)
-	default:
-		return 0
-	}
-}
-
 // sent are a publisher's headers as they arrive: AMQP has no type for some of
 // Go's, and whole seconds only. Nothing of them is shared with the publisher.
 func sent(headers map[string]any) (map[string]any, error) {

@@ -71,7 +71,7 @@ func (s *session) Receive(d *consumer.Delivery) error {
 			s.inbox = s.inbox[1:]
 			s.received = true // the inbox's activity is the receiver's now
 			*d = consumer.Delivery{Message: s.unsettled[tag].show(s.queue), Tag: tag, Received: s.client.broker.clock.Now()}
-			d.Count = deliveryCount(d.Message.Headers)
+			d.Count = consumer.DeliveryCount(d.Message.Headers)
 			return nil
 		case s.lost != nil:
 			return s.lost

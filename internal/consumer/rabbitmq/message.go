@@ -7,7 +7,6 @@ import (
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
-	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
@@ -15,7 +14,7 @@ import (
 func fillDelivery(d *consumer.Delivery, from *amqp091.Delivery, now time.Time) {
 	d.Tag = from.DeliveryTag
 	d.Received = now
-	d.Count = deliveryCount(from.Headers)
+	d.Count = consumer.DeliveryCount(from.Headers)
 	d.Message = MessageOf(from)
 }
 
@@ -38,29 +37,6 @@ func MessageOf(from *amqp091.Delivery) redeliver.Message {
 		Timestamp:       from.Timestamp,
 		Priority:        from.Priority,
 		Redelivered:     from.Redelivered,
-	}
-}
-
-// deliveryCount reads the broker's count. It is an integer of whatever width
-// the broker, or a publisher that forged it, chose; anything else is 0.
-func deliveryCount(headers amqp091.Table) int64 {
-	switch n := headers[topology.HeaderDeliveryCount].(type) {
-	case int64:
-		return n
-	case int32:
-		return int64(n)
-	case int16:
-		return int64(n)
-	case int8:
-		return int64(n)
-	case uint8:
-		return int64(n)
-	case uint16:
-		return int64(n)
-	case uint32:
-		return int64(n)
-	default:
-		return 0
 	}
 }
 
