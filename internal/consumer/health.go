@@ -85,11 +85,15 @@ func (v *vitals) miss(queue string, now time.Time) {
 	v.missing[queue] = now.Add(lookAgainAfter)
 }
 
-// found forgets that a hold queue was missing.
-func (v *vitals) found(queue string) {
+// took forgets what was wrong with a queue that took a copy. The failures stay
+// counted.
+func (v *vitals) took(queue string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.missing, queue)
+	if t := v.setAside[queue]; t != nil {
+		t.last = time.Time{}
+	}
 }
 
 // isMissing says whether a hold queue is known to be missing. When it is time to

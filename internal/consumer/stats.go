@@ -123,11 +123,13 @@ func (c *Consumer) noteSettled(t *task, a Action) {
 		c.emitFor(t, redeliver.Event{Kind: redeliver.EventHandedBack, Err: a.Reason})
 		return
 	}
+	if a.Verb == VerbPublish {
+		c.health.took(a.Target.Name)
+	}
 	switch a.Fate {
 	case FateRetried, FateDeferred, FateHopped:
 		if a.Verb == VerbPublish {
 			c.counters.republished.Add(1)
-			c.health.found(a.Target.Name)
 		}
 	case FateAcked:
 		c.counters.acked.Add(1)

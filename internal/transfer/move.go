@@ -259,7 +259,6 @@ func (m *mover) finish(ctx context.Context) error {
 		m.ack(tag)
 	}
 	if !s.ch.IsClosed() {
-		s.linger(ctx)
 		err = errors.Join(err, s.giveBack())
 	}
 	m.report.Left = s.close(ctx)

@@ -340,7 +340,7 @@ func TestSomeFail(t *testing.T) {
 	}
 	left := y.ids("from", r.Failed)
 	if !slices.IsSorted(left) {
-		t.Error("what is left is not in order")
+		t.Errorf("what is left is not in order: %q", left)
 	}
 	y.fill("from", 300)
 	hopeless := y.options("from", "full")

@@ -21,11 +21,12 @@ const (
 	// after 20 ms none of 500 was lost (measured on 3.10, 4.0 and 4.3).
 	settleGrace = 100 * time.Millisecond
 	// A quorum queue keeps the order of up to 32 messages that are given back together, and of no more (measured on 3.10). A
-	// channel makes one command of all that it is asked while the queue has 32 commands to answer; so after half as many
-	// the queue is looked at until it has them, for backPatience at most.
+	// channel makes one of all that it is asked while the queue has 32 commands to answer. So after the first ones, which
+	// may come behind as many acknowledgements, and then after every 16, the queue is looked at until it has them, for
+	// backPatience at most.
 	together     = 32
 	commands     = 16
-	backPatience = 2 * time.Second
+	backPatience = 5 * time.Second
 	backPause    = 5 * time.Millisecond
 )
 
@@ -197,16 +198,16 @@ func (s *source) giveBack() error {
 	}
 	slices.Sort(s.held)
 	want, err := s.ready()
-	for some := range slices.Chunk(s.held, together*commands) {
-		for few := range slices.Chunk(some, together) {
-			if err := s.ch.Nack(few[len(few)-1], true, true); err != nil {
-				return fmt.Errorf("giving messages back to queue %q: %w", s.queue, err)
-			}
+	n := 0
+	for some := range slices.Chunk(s.held, together) {
+		if nackErr := s.ch.Nack(some[len(some)-1], true, true); nackErr != nil {
+			return fmt.Errorf("giving messages back to queue %q: %w", s.queue, nackErr)
 		}
 		want += len(some)
-		if err == nil {
+		if err == nil && n%commands == 0 {
 			err = s.await(want)
 		}
+		n++
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rabbitmq_test
 
 import (
 	"log/slog"
+	"net/http"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestConformance(t *testing.T) {
 			*s = spec
 			s.VHost = vhost
 		})
-		return &conforming{world: w, lost: make(chan struct{}, 1), taken: make(map[string][]redeliver.Message)}
+		return &conforming{world: w, taken: make(map[string][]redeliver.Message)}
 	}
 	conformance.Run(t, brokertest.HasVersion(b, "4.3"), open, conformance.InMemory(b.Version()))
 }
@@ -34,8 +35,6 @@ func TestConformance(t *testing.T) {
 // conforming is a world as the suite sees it.
 type conforming struct {
 	*world
-	// lost tells of sessions that ended.
-	lost chan struct{}
 	// taken are the messages that were taken out of queues to look at them.
 	taken map[string][]redeliver.Message
 }
@@ -46,17 +45,8 @@ func (c *conforming) Exact() bool     { return false }
 
 func (c *conforming) Consume(cfg redeliver.Config, handler redeliver.Handler) conformance.Consumer {
 	c.t.Helper()
-	log, tell := &lockedBuffer{}, cfg.OnEvent
+	log := &lockedBuffer{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	cfg.OnEvent = func(e redeliver.Event) {
-		tell(e)
-		if e.Kind == redeliver.EventDisconnected {
-			select {
-			case c.lost <- struct{}{}:
-			default:
-			}
-		}
-	}
 	consumer, err := rabbitmq.Open(c.t.Context(), c.config(handler, cfg))
 	if err != nil {
 		c.t.Fatal(err)
@@ -86,17 +76,12 @@ func (c *conforming) Publish(msgs ...redeliver.Message) {
 	}
 }
 
-// Disconnect closes connections until the consumer has lost its own: the
-// management API lists some of them later than others.
+// Disconnect closes the consumer's connections. By the user's name the broker
+// finds them at once, which its list of connections does not.
 func (c *conforming) Disconnect() {
 	c.t.Helper()
-	for {
-		c.closeConnections()
-		select {
-		case <-c.lost:
-			return
-		case <-time.After(time.Second):
-		}
+	if status, answer := brokertest.Request(c.t, c.broker, http.MethodDelete, "/api/connections/username/"+c.user, nil); status != http.StatusNoContent {
+		c.t.Fatalf("closing the connections of user %q: %d %s", c.user, status, answer)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestBrokerKilled(t *testing.T) {
 		}
 		for _, tr := range trials {
 			tr.live.await(redeliver.EventConnected, crash+2)
-			tr.awaitHealth(redeliver.HealthOK)
+			tr.awaitUp()
 		}
 	}
 	endAll(trials)
@@ -124,7 +124,7 @@ func TestNodeLost(t *testing.T) {
 		}
 		for _, tr := range trials {
 			tr.spare += deadLetterWindow
-			tr.awaitHealth(redeliver.HealthOK)
+			tr.awaitUp()
 		}
 	}
 	endAll(trials)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
@@ -20,9 +18,9 @@ type order struct {
 }
 
 // A consumer as a service runs it: it ends on SIGTERM, after the handlers that
-// run have returned.
+// run have returned, and at once on a second one.
 func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := redeliver.ShutdownSignals(context.Background())
 	err := run(ctx)
 	stop()
 	if err != nil {

@@ -124,6 +124,15 @@ func (tr *trial) awaitHealth(status redeliver.HealthStatus, words ...string) {
 	})
 }
 
+// awaitUp waits until the consumer takes messages. It may be degraded for a while after copies were not confirmed.
+func (tr *trial) awaitUp() {
+	tr.Helper()
+	tr.wait(func() (bool, string) {
+		err := tr.live.Health().Err()
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
 // account waits until every message has ended, with nothing on its way any more: the publisher is stopped first.
 func (tr *trial) account() {
 	tr.Helper()

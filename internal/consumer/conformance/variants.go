@@ -12,7 +12,7 @@ type variant struct {
 	convention topology.Convention
 	queueType  topology.QueueType
 	strategy   topology.Strategy
-	// unit scales the delays: a convention that knows whole seconds only cannot have shorter ones.
+	// unit scales the delays: those of a convention that knows whole seconds only are not as short as others can be.
 	unit    time.Duration
 	since43 bool
 }
@@ -28,7 +28,7 @@ func variants() []variant {
 		{name: "broker_delayed/quorum", strategy: topology.BrokerDelayed, queueType: topology.Quorum, since43: true},
 		{name: "republish/quorum", strategy: topology.Republish, queueType: topology.Quorum},
 		{name: "republish/classic", strategy: topology.Republish, queueType: topology.Classic, convention: topology.RabbitKit},
-		{name: "republish/shove", strategy: topology.Republish, queueType: topology.Classic, convention: topology.Shove, unit: time.Second},
+		{name: "republish/shove", strategy: topology.Republish, queueType: topology.Classic, convention: topology.Shove, unit: 500 * time.Millisecond},
 		{name: "republish/acemq", strategy: topology.Republish, queueType: topology.Quorum, convention: topology.AceMQ},
 		{name: "hybrid/quorum", strategy: topology.Hybrid, queueType: topology.Quorum},
 		{name: "hybrid/classic", strategy: topology.Hybrid, queueType: topology.Classic, convention: topology.RabbitKit},
