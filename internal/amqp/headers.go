@@ -6,13 +6,21 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-// CopyHeaders are those of topology.CopyHeaders as a table.
+// CopyHeaders are topology.CopyHeaders as the client library takes them: maps
+// are replaced by its tables, deep.
 func CopyHeaders(headers map[string]any, expiration, userID string, set map[string]any, unset []string) amqp091.Table {
-	return table(topology.CopyHeaders(headers, expiration, userID, set, unset)).(amqp091.Table)
+	made := topology.CopyHeaders(headers, expiration, userID, set, unset)
+	for name, value := range made {
+		switch value.(type) {
+		case map[string]any, []any:
+			made[name] = table(value)
+		}
+	}
+	return made
 }
 
 // Copy is the publishing that copies a delivery: body, properties and headers,
-// without what [CopyHeaders] leaves out.
+// without what topology.CopyHeaders leaves out.
 func Copy(d *amqp091.Delivery) amqp091.Publishing {
 	return amqp091.Publishing{
 		Headers:         CopyHeaders(d.Headers, d.Expiration, d.UserId, nil, nil),
@@ -30,14 +38,12 @@ func Copy(d *amqp091.Delivery) amqp091.Publishing {
 	}
 }
 
-// table replaces maps by the client library's tables, deep. What needs no
-// replacing is not copied.
 func table(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		made := make(amqp091.Table, len(v))
-		for key, inner := range v {
-			made[key] = table(inner)
+		for name, inner := range v {
+			made[name] = table(inner)
 		}
 		return made
 	case []any:

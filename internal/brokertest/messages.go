@@ -11,7 +11,7 @@ import (
 
 // waitTimeout bounds every wait for something that the broker is about to do. It is long, because it only
 // matters for tests that fail.
-const waitTimeout = 30 * time.Second
+const waitTimeout = 90 * time.Second
 
 // Dial opens a connection to a vhost as the administrator, and closes it when the test ends.
 func Dial(t testing.TB, b *Broker, vhost string) *amqp091.Connection {
@@ -161,7 +161,7 @@ func WaitDepth(t testing.TB, b *Broker, vhost, queue string, want int) {
 }
 
 // WaitFor polls a condition until it holds, and fails the test with the condition's last description of
-// what is wrong when it does not within half a minute.
+// what is wrong when it does not in time.
 func WaitFor(t testing.TB, condition func() (ok bool, state string)) {
 	t.Helper()
 	deadline := time.NewTimer(waitTimeout)

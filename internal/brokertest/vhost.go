@@ -3,6 +3,7 @@ package brokertest
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,7 +20,14 @@ func VHost(t testing.TB, b *Broker) string {
 	t.Helper()
 	name := uniqueName(t.Name())
 	path := "/api/vhosts/" + url.PathEscape(name)
-	mustRequest(t, b, http.MethodPut, path, struct{}{})
+	// A busy broker may answer 500 and "timed out while waiting for the vhost to initialise", and is then asked again.
+	WaitFor(t, func() (bool, string) {
+		status, answer := Request(t, b, http.MethodPut, path, struct{}{})
+		if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+			t.Fatalf("creating vhost %q: status %d: %s", name, status, answer)
+		}
+		return status < http.StatusMultipleChoices, fmt.Sprintf("creating vhost %q: status %d: %s", name, status, answer)
+	})
 	deleteAtEnd(t, b, path)
 	permit(t, b, name, b.Username(), ".*", ".*", ".*")
 	return name

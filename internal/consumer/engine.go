@@ -230,6 +230,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer stopWatching()
 
 	c.workers.Add(len(c.slots))
+	c.motion.add(len(c.slots))
 	for i := range c.slots {
 		go c.work(&c.slots[i], nil)
 	}

@@ -78,11 +78,13 @@ func (v *vitals) enter(phase string) {
 	v.phase = phase
 }
 
-// miss remembers that a hold queue is not there.
+// miss remembers that a hold queue is not there. Messages that wait here because of that do not put off the next look.
 func (v *vitals) miss(queue string, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.missing[queue] = now.Add(lookAgainAfter)
+	if _, known := v.missing[queue]; !known {
+		v.missing[queue] = now.Add(lookAgainAfter)
+	}
 }
 
 // took forgets what was wrong with a queue that took a copy. The failures stay

@@ -89,17 +89,18 @@ func (h *holds) run(stop <-chan struct{}, fire func(*task, Action)) {
 		for _, x := range due {
 			fire(x.task, x.next)
 		}
-		if timer != nil {
-			timer.Stop() // only now that what it was for is done: see motion
-			timer = nil
-		}
 		if len(due) > 0 {
 			continue // firing took time: look again
 		}
+		last := timer
+		timer = nil
 		var expired <-chan time.Time // nil, which never delivers, while nothing is held
 		if any {
 			timer = h.clock.NewTimer(wait)
 			expired = timer.C()
+		}
+		if last != nil {
+			last.Stop() // only now that the next one is set: see motion
 		}
 		if woken {
 			h.motion.add(-1)

@@ -5,7 +5,7 @@ package consumer
 // zero only when nothing goes on. In motion are
 //
 //   - a consumer that is bound, until it runs;
-//   - a task from when it is ready until its worker is done with it, and not while that worker only waits for the clock;
+//   - a worker, except while it waits for a task that is ready, or for the clock;
 //   - the goroutine of the held that was woken, until its timer is set again;
 //   - the end of a session until the next one begins, and not during the pauses before connecting.
 //

@@ -30,7 +30,6 @@ func newReadyQueue() *readyQueue {
 // push adds a task at the end. The queue keeps taking tasks after stop: the
 // drain gives them back.
 func (q *readyQueue) push(t *task) {
-	q.motion.add(1)
 	q.mu.Lock()
 	if q.head > len(q.tasks)/2 && q.head > 64 { // amortised: every task is moved once at most for each one taken out
 		n := copy(q.tasks, q.tasks[q.head:])
@@ -51,6 +50,7 @@ func (q *readyQueue) wakes() bool {
 		return false
 	}
 	q.waking = true
+	q.motion.add(1)
 	return true
 }
 
@@ -59,6 +59,7 @@ func (q *readyQueue) pop() (*task, bool) {
 	q.mu.Lock()
 	for q.head == len(q.tasks) && !q.stopped {
 		q.idle++
+		q.motion.add(-1)
 		q.filled.Wait()
 		q.idle--
 		q.waking = false
@@ -103,6 +104,5 @@ func (q *readyQueue) take(s *session) []*task {
 	}
 	clear(q.tasks[len(kept):])
 	q.tasks, q.head = kept, 0
-	q.motion.add(-len(taken))
 	return taken
 }

@@ -29,7 +29,6 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 		c.log.Error("the handler ended its goroutine; the message will be retried", messageAttrs(unfinished, "error", err)...)
 		c.settle(unfinished, redeliver.Retry(err))
 		s.clear()
-		c.motion.add(-1)
 	}
 	for {
 		t, ok := c.ready.pop()
@@ -38,7 +37,7 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 			return
 		}
 		if t.session.dead.Load() {
-			c.motion.add(-1)
+			c.nextInLane(t, Action{})
 			continue // the broker has it again, and nobody here has seen it
 		}
 		current = t
@@ -49,7 +48,6 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 			c.settle(t, c.handle(t, s))
 		}
 		s.clear()
-		c.motion.add(-1)
 	}
 }
 

@@ -21,10 +21,11 @@
 // # What stays in the queue
 //
 // What the filter does not want, what could not be copied, and in a dry run
-// everything, is held unacknowledged until the end and then given back in order. It comes before what was not looked at; but behind it on
-// a quorum queue of 3.10 that has no delivery limit (measured on 3.10, 4.0 and
-// 4.3). AMQP has no way to look at a message without taking it, and this is the
-// price:
+// everything, is held unacknowledged until the end and then given back, in order
+// and ahead of what was not looked at. A quorum queue puts it behind what had been
+// given back before, though, and one of 3.10 that has no delivery limit behind
+// everything (measured on 3.10, 4.0 and 4.3). AMQP has no way to look at a message
+// without taking it, and this is the price:
 //
 //   - Before 4.3 every message that is given back has spent one delivery on a quorum
 //     queue. That is why the contract's dead-letter queues have a delivery limit of

@@ -146,10 +146,8 @@ func (m *mover) run(ctx context.Context) error {
 				return fmt.Errorf("queue %q: %w", m.o.Source, errStarved)
 			}
 		}
-		if m.source.spent(min(m.o.Prefetch, m.most-m.source.before)) {
-			if err := m.source.cancel(); err != nil {
-				return err
-			}
+		if err := m.renew(); err != nil {
+			return err
 		}
 		m.tell()
 	}
@@ -160,6 +158,26 @@ func (m *mover) run(ctx context.Context) error {
 // where the target takes nothing, no other is touched.
 func (m *mover) allotment() int {
 	return min(1<<min(m.source.consumers, 16), m.o.Prefetch, m.most-m.source.total())
+}
+
+// renew ends a consumer that is to be followed by another one, because what it
+// holds takes half of its places, or because all went well with the few that it
+// had.
+func (m *mover) renew() error {
+	s := m.source
+	if s.deliveries == nil || s.cancelled {
+		return nil
+	}
+	grow := m.flying == 0 && s.quiet() && s.allotted < min(m.o.Prefetch, m.most-s.before)
+	s.ending = s.ending || grow || 2*s.holding >= s.allotted
+	if !s.ending || !s.quiet() {
+		return nil
+	}
+	if err := s.cancel(); err != nil {
+		return err
+	}
+	m.ackDeferred()
+	return nil
 }
 
 // delivered takes a delivery, or learns that its consumer has ended.
@@ -246,7 +264,11 @@ func (m *mover) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	s := m.source
-	err := s.cancel()
+	var err error
+	if s.deliveries != nil && !s.cancelled {
+		m.catchUp()
+		err = s.cancel()
+	}
 	for m.flying > 0 {
 		select {
 		case r := <-m.results:
@@ -255,14 +277,41 @@ func (m *mover) finish(ctx context.Context) error {
 			_ = m.publisher.Close(ctx) // this tells of the rest
 		}
 	}
-	for _, tag := range slices.Clone(m.deferred) {
-		m.ack(tag)
-	}
+	m.ackDeferred()
 	if !s.ch.IsClosed() {
 		err = errors.Join(err, s.giveBack())
 	}
 	m.report.Left = s.close(ctx)
 	return errors.Join(err, m.publisher.Close(ctx))
+}
+
+// catchUp takes what is on its way to the consumer, to give it back.
+func (m *mover) catchUp() {
+	s := m.source
+	s.ending = true
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for !s.quiet() {
+		select {
+		case d, ok := <-s.deliveries:
+			if !ok {
+				return
+			}
+			s.take(&d)
+			s.hold(d.DeliveryTag)
+		case <-timer.C: // the queue has no more
+			return
+		}
+	}
+}
+
+// ackDeferred acknowledges what could not be while the consumer was there.
+func (m *mover) ackDeferred() {
+	tags := m.deferred
+	m.deferred = nil
+	for _, tag := range tags {
+		m.ack(tag)
+	}
 }
 
 // tell calls Progress now and then.

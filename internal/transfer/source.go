@@ -21,9 +21,9 @@ const (
 	// after 20 ms none of 500 was lost (measured on 3.10, 4.0 and 4.3).
 	settleGrace = 100 * time.Millisecond
 	// A quorum queue keeps the order of up to 32 messages that are given back together, and of no more (measured on 3.10). A
-	// channel makes one of all that it is asked while the queue has 32 commands to answer. So after the first ones, which
-	// may come behind as many acknowledgements, and then after every 16, the queue is looked at until it has them, for
-	// backPatience at most.
+	// channel makes one of all that it is asked while the queue has 32 commands to answer. So after the first message, which
+	// comes behind the last acknowledgements, and then after every 16 commands, the queue is looked at until it has them,
+	// for backPatience at most.
 	together     = 32
 	commands     = 16
 	backPatience = 5 * time.Second
@@ -46,7 +46,8 @@ type source struct {
 	deliveries <-chan amqp091.Delivery
 	name       string
 	consumers  int // so far
-	cancelled  bool
+	// ending: the consumer gets no more than it was promised, and is cancelled when it has that; cancelled: it was.
+	ending, cancelled bool
 	// allotted is the consumer's prefetch. It has been sent received messages, of which it acknowledged acked and holds
 	// holding until the end.
 	allotted, received, acked, holding int
@@ -107,7 +108,8 @@ func (s *source) ready() (int, error) {
 func (s *source) consume(allot int) error {
 	s.consumers++
 	s.before, s.old = s.before+s.received, s.last
-	s.allotted, s.received, s.acked, s.holding, s.cancelled = allot, 0, 0, 0, false
+	s.allotted, s.received, s.acked, s.holding = allot, 0, 0, 0
+	s.ending, s.cancelled = false, false
 	err := s.ask(func() error {
 		err := s.ch.Qos(allot, 0, false)
 		if err == nil {
@@ -140,19 +142,15 @@ func (s *source) hold(tag uint64) {
 // total is how many messages were taken.
 func (s *source) total() int { return s.before + s.received }
 
-// spent says whether the consumer is to be followed by another one: because what
-// it holds takes half of its places, or because a better one would have more.
-func (s *source) spent(best int) bool {
-	return !s.cancelled && (2*s.holding >= s.allotted || s.allotted < best && s.received >= s.allotted)
-}
+// quiet says whether the consumer was sent all that it was promised: the
+// broker gives back by itself, and in no order, what is on its way to a consumer
+// that is cancelled.
+func (s *source) quiet() bool { return s.received >= s.allotted+s.acked }
 
-// cancel ends the consumer. What was on its way to it still comes, and then
-// deliveries is closed.
+// cancel ends the consumer: deliveries is closed when what it was sent has been
+// received.
 func (s *source) cancel() error {
-	if s.deliveries == nil || s.cancelled {
-		return nil
-	}
-	s.cancelled = true
+	s.ending, s.cancelled = true, true
 	if err := s.ask(func() error { return s.ch.Cancel(s.tag(), false) }); err != nil {
 		return fmt.Errorf("cancelling the consumer of queue %q: %w", s.queue, err)
 	}
@@ -162,7 +160,7 @@ func (s *source) cancel() error {
 // mayAck says whether a delivery can be acknowledged now, where no more than
 // most messages are to be taken: for each, the broker sends another one.
 func (s *source) mayAck(tag uint64, most int) bool {
-	return s.cancelled || tag <= s.old || s.before+s.allotted+s.acked < most
+	return s.cancelled || tag <= s.old || !s.ending && s.before+s.allotted+s.acked < most
 }
 
 func (s *source) ack(tag uint64) error {
@@ -198,16 +196,18 @@ func (s *source) giveBack() error {
 	}
 	slices.Sort(s.held)
 	want, err := s.ready()
-	n := 0
-	for some := range slices.Chunk(s.held, together) {
+	for n, left := 0, s.held; len(left) > 0; n++ {
+		some := left[:min(together, len(left))]
+		if n == 0 {
+			some = left[:1]
+		}
 		if nackErr := s.ch.Nack(some[len(some)-1], true, true); nackErr != nil {
 			return fmt.Errorf("giving messages back to queue %q: %w", s.queue, nackErr)
 		}
-		want += len(some)
+		want, left = want+len(some), left[len(some):]
 		if err == nil && n%commands == 0 {
 			err = s.await(want)
 		}
-		n++
 	}
 	return nil
 }

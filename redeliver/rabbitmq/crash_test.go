@@ -91,6 +91,9 @@ func endAll(trials []*trial) {
 func TestNodeLost(t *testing.T) {
 	t.Parallel()
 	nodes := brokertest.Cluster(t, 3, brokertest.Options{})
+	for _, b := range nodes {
+		hurryDeadLetters(t, b)
+	}
 	var trials []*trial
 	for strategy, change := range strategies {
 		declared, connected := nodes[0], nodes[0]
@@ -122,6 +125,7 @@ func TestNodeLost(t *testing.T) {
 		if err := nodes[i].Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		hurryDeadLetters(t, nodes[i])
 		for _, tr := range trials {
 			tr.spare += deadLetterWindow
 			tr.awaitUp()

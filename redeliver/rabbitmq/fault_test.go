@@ -181,12 +181,33 @@ func TestDrainOfAHungConnection(t *testing.T) {
 	w.drained("orders", ids(20)...)
 }
 
+// TestPacketsDropped: a network that drops everything for longer than the heartbeat, and then works again.
+func TestPacketsDropped(t *testing.T) {
+	t.Parallel()
+	underStrategies(t, func(t *testing.T, change func(*topology.Spec)) {
+		w := newWorld(t, change)
+		p := newProxy(t, w.url()+"?heartbeat=1")
+		w.via = p.url
+		tr := begin(w, true)
+		for n := range 2 {
+			tr.goOn(100)
+			p.hang()
+			tr.live.await(redeliver.EventDisconnected, n+1)
+			tr.awaitHealth(redeliver.HealthDown, "connects again")
+			p.recover()
+			tr.awaitUp()
+		}
+		tr.goOn(100)
+		tr.end()
+	})
+}
+
 // proxy is a TCP proxy in front of a broker that can stop passing bytes on.
 type proxy struct {
 	url    string
 	listen net.Listener
-	hung   chan struct{}
 	mu     sync.Mutex
+	hung   chan struct{}
 	conns  []net.Conn
 }
 
@@ -218,21 +239,22 @@ func newProxy(t *testing.T, target string) *proxy {
 			}
 			p.mu.Lock()
 			p.conns = append(p.conns, in, out)
+			hung := p.hung
 			p.mu.Unlock()
-			go p.pass(in, out)
-			go p.pass(out, in)
+			go pass(in, out, hung)
+			go pass(out, in, hung)
 		}
 	}()
 	return p
 }
 
 // pass copies bytes until it hangs; then it reads nothing more.
-func (p *proxy) pass(to, from net.Conn) {
+func pass(to, from net.Conn, hung <-chan struct{}) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := from.Read(buf)
 		select {
-		case <-p.hung:
+		case <-hung:
 			return
 		default:
 		}
@@ -250,7 +272,15 @@ func (p *proxy) pass(to, from net.Conn) {
 	}
 }
 
+// hang passes nothing on any more, on connections that come later neither.
 func (p *proxy) hang() { close(p.hung) }
+
+// recover passes bytes on again, on new connections.
+func (p *proxy) recover() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hung = make(chan struct{})
+}
 
 func (p *proxy) close() {
 	_ = p.listen.Close()

@@ -2,11 +2,9 @@ package rabbitmq_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -49,26 +47,12 @@ func (g *gate) next(t *testing.T) gateCall {
 }
 
 // closeConnections closes the connections of the world's user through the
-// management API, as an operator would. The API lists a connection with a
-// delay.
+// management API, as an operator would.
 func (w *world) closeConnections() {
 	w.t.Helper()
-	closed := 0
-	brokertest.WaitFor(w.t, func() (bool, string) {
-		status, answer := brokertest.Request(w.t, w.broker, http.MethodGet, "/api/vhosts/"+url.PathEscape(w.vhost)+"/connections", nil)
-		var list []struct{ Name, User string }
-		if status != http.StatusOK || json.Unmarshal(answer, &list) != nil {
-			return false, fmt.Sprintf("listing connections: %d %s", status, answer)
-		}
-		for _, c := range list {
-			if c.User == w.user {
-				if status, _ := brokertest.Request(w.t, w.broker, http.MethodDelete, "/api/connections/"+url.PathEscape(c.Name), nil); status == http.StatusNoContent {
-					closed++
-				}
-			}
-		}
-		return closed > 0, "no connection to close"
-	})
+	if status, answer := brokertest.Request(w.t, w.broker, http.MethodDelete, "/api/connections/username/"+w.user, nil); status != http.StatusNoContent {
+		w.t.Fatalf("closing the connections of %s: %d %s", w.user, status, answer)
+	}
 }
 
 // TestLateOutcomeSettlesNothing: the outcome of a handler whose connection was

@@ -28,6 +28,8 @@ type shared struct {
 	t      testing.TB
 	memory *memory.Broker
 	logger *slog.Logger
+	// patience is how long, by the machine's clock, handlers may take until a test fails that waits for them.
+	patience time.Duration
 
 	mu        sync.Mutex
 	topics    []topology.Manifest
@@ -66,7 +68,7 @@ func New(t testing.TB, manifest redeliver.Manifest, opts ...Option) *Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&shared{t: t, memory: broker, logger: newLogger(t, broker.Now)}).with(manifest)
+	return (&shared{t: t, memory: broker, logger: newLogger(t, broker.Now), patience: defaultPatience}).with(manifest)
 }
 
 // With adds another topic's queues to the broker. The Broker that it returns is

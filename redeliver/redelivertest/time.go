@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
 const (
-	// patience is how long, by the machine's clock, handlers may take until a test fails that waits for them.
-	patience = 10 * time.Second
+	defaultPatience = 10 * time.Second
 	// mostSteps bounds the steps of Finish: messages that come back for ever are a mistake.
-	mostSteps = 100_000
+	mostSteps = 10_000
 )
 
 // Now is the broker's time. It stands still but for [Broker.Advance] and
@@ -28,8 +29,8 @@ func (b *Broker) Wait() {
 
 func (s *shared) wait() {
 	s.t.Helper()
-	if !s.memory.Wait(patience) {
-		s.t.Fatalf("after %s the broker is not at rest: does a handler not return?%s", patience, s.running())
+	if !s.memory.Wait(s.patience) {
+		s.t.Fatalf("after %s the broker is not at rest: does a handler not return?%s", s.patience, s.running())
 	}
 }
 
@@ -61,9 +62,10 @@ func (b *Broker) Advance(d time.Duration) {
 	}
 }
 
-// Finish moves the clock until no message of any topic waits any more (see
-// [Broker.Held]), and returns by how much: every message is acknowledged, in a
-// dead-letter or a parked queue, or gone. The test fails where that has no end.
+// Finish moves the clock until no message of any topic waits any more, and
+// returns by how much. Then every message is acknowledged, gone, or in a
+// dead-letter or parked queue and with no consumer. The test fails where that has
+// no end.
 func (b *Broker) Finish() time.Duration {
 	b.t.Helper()
 	begun := b.Now()
@@ -91,6 +93,12 @@ func (s *shared) waiting() int {
 	n := 0
 	for _, doc := range s.topics {
 		n += len(s.held(doc))
+		for _, target := range []*topology.ManifestTarget{doc.DeadLetter, doc.Parked} {
+			if target != nil {
+				away, _ := s.memory.Away(target.Name) // none where it was removed
+				n += len(away)
+			}
+		}
 	}
 	return n
 }

@@ -1,0 +1,178 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+func sequenced(s *topology.Spec) {
+	s.Sequenced = true
+	s.Retry.Delays = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond}
+}
+
+// keyOrder watches that the messages of every key end in order. A message's id is its key and its number, from 0.
+type keyOrder struct {
+	mu sync.Mutex
+	// next is the number of the first message of a key that has not ended.
+	next  map[string]int
+	ended int
+	// again counts calls for messages that had ended before.
+	again int
+	wrong []string
+}
+
+// handle fails at random, and notes what ends.
+func (o *keyOrder) handle(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key, number, _ := strings.Cut(m.ID, "/")
+	n, err := strconv.Atoi(number)
+	switch {
+	case err != nil || n > o.next[key]:
+		o.wrong = append(o.wrong, fmt.Sprintf("%s came before %s/%d had ended", m.ID, key, o.next[key]))
+	case n < o.next[key]:
+		o.again++
+		return redeliver.Ack()
+	}
+	switch die := rand.IntN(20); { //nolint:gosec // a test's choices
+	case die < 5 && m.RetryCount < 10:
+		return redeliver.Retry(errBoom)
+	case die == 5:
+		o.next[key], o.ended = n+1, o.ended+1
+		return redeliver.Reject(errBoom)
+	default:
+		o.next[key], o.ended = n+1, o.ended+1
+		return redeliver.Ack()
+	}
+}
+
+func (o *keyOrder) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ended
+}
+
+// awaitEnded waits until n messages have ended.
+func (o *keyOrder) awaitEnded(t *testing.T, n int) {
+	t.Helper()
+	brokertest.WaitFor(t, func() (bool, string) {
+		ended := o.count()
+		return ended >= n, fmt.Sprintf("%d messages have ended, want %d", ended, n)
+	})
+}
+
+// sequence publishes so many messages of each key; the keys take turns, but for an exchange that spreads them by
+// their routing key, which is the key.
+func (w *world) sequence(exchange string, keys, each int) {
+	w.t.Helper()
+	var all []amqp091.Publishing
+	byKey := make(map[string][]amqp091.Publishing)
+	for n := range each {
+		for k := range keys {
+			key := fmt.Sprintf("k%d", k)
+			msg := amqp091.Publishing{MessageId: fmt.Sprintf("%s/%d", key, n), Headers: amqp091.Table{"key": key}, DeliveryMode: amqp091.Persistent}
+			all, byKey[key] = append(all, msg), append(byKey[key], msg)
+		}
+	}
+	if exchange == "" {
+		w.send(all...)
+		return
+	}
+	for key, msgs := range byKey {
+		brokertest.Publish(w.t, w.broker, w.vhost, exchange, key, msgs...)
+	}
+}
+
+// TestSequenceOverFailovers: with two consumers of which one is active, the order of every key holds through random
+// failures, lost connections and shutdowns.
+func TestSequenceOverFailovers(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, w *world) {
+		const keys, each = 10, 150
+		w.sequence(w.spec.SequenceExchangeName(), keys, each)
+		o := &keyOrder{next: make(map[string]int)}
+		cfg := redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key")}, Workers: 4}
+		first := w.consume(cfg, o.handle)
+		second := w.consume(cfg, o.handle)
+		o.awaitEnded(t, keys*each/4)
+		w.closeConnections()
+		o.awaitEnded(t, keys*each/2)
+		first.mustStop()
+		o.awaitEnded(t, keys*each*3/4)
+		third := w.consume(cfg, o.handle)
+		second.mustStop()
+		o.awaitEnded(t, keys*each)
+		third.mustStop()
+		for _, wrong := range o.wrong {
+			t.Error(wrong)
+		}
+		lost := first.Stats().SessionsLost + second.Stats().SessionsLost
+		t.Logf("%d calls for messages that had ended, %d sessions lost", o.again, lost)
+		if most := 2 * 4 * int(lost+3) * (4 + redeliver.DefaultMaxHeld); o.again > most {
+			t.Errorf("%d messages were handled again after they had ended", o.again)
+		}
+		for _, q := range w.doc.WorkQueues() {
+			if depth := brokertest.Depth(t, w.broker, w.vhost, q.Name); depth != 0 {
+				t.Errorf("%d messages are left in queue %q", depth, q.Name)
+			}
+		}
+	}
+	t.Run("quorum", func(t *testing.T) { t.Parallel(); run(t, newWorld(t, sequenced)) })
+	t.Run("shards", func(t *testing.T) {
+		t.Parallel()
+		b := brokertest.Dedicated(t, brokertest.Options{Plugins: []string{topology.ConsistentHashPlugin}})
+		run(t, newWorldOn(t, b, sequenced, func(s *topology.Spec) { s.Convention, s.SequenceShards = topology.Shove, 3 }))
+	})
+}
+
+// TestSequenceFailures: after a message that failed for good the next one of its key is handled, or all of them are
+// dead-lettered until the key is reset.
+func TestSequenceFailures(t *testing.T) {
+	t.Parallel()
+	handle := func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+		if m.ID == "k0/1" {
+			return redeliver.Reject(errBoom)
+		}
+		return redeliver.Ack()
+	}
+	t.Run("skip", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, sequenced)
+		l := w.consume(redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key")}}, handle)
+		w.sequence("", 2, 4)
+		l.await(redeliver.EventAcked, 7)
+		l.mustStop()
+		w.drained("orders-dlq", "k0/1")
+	})
+	t.Run("fail_all", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, sequenced)
+		l := w.consume(redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key"), OnFailure: redeliver.FailAll}}, handle)
+		w.sequence("", 2, 4)
+		l.await(redeliver.EventAcked, 5)
+		l.await(redeliver.EventDeadLettered, 3)
+		if h := l.Health(); h.Status != redeliver.HealthDegraded || !strings.Contains(fmt.Sprint(h.Reasons), "1 keys failed") {
+			t.Errorf("health %+v", h)
+		}
+		if l.ResetSequence("k1") || !l.ResetSequence("k0") || l.ResetSequence("k0") {
+			t.Error("the reset of a key does not say whether it had failed")
+		}
+		w.drained("orders-dlq", "k0/1", "k0/2", "k0/3")
+		w.sequence("", 2, 1)
+		l.await(redeliver.EventAcked, 7)
+		l.mustStop()
+		w.drained("orders-dlq")
+	})
+}
