@@ -3,7 +3,7 @@
 //
 // Tests that need a broker call [Shared] and then [VHost]: many tests use one node at the same time, and
 // none sees another's queues. Tests that break the broker (a crash, an alarm, a setting of their own)
-// call [Dedicated] and get a node that nobody else uses. Both skip when no broker was announced in the
+// call [Dedicated] and get a node that nobody else uses, or [Cluster] and get several. All skip when no broker was announced in the
 // environment, so that a plain "go test ./..." is quick and needs nothing; "make test" runs everything
 // under the withbroker command, which starts the shared node.
 //

@@ -21,6 +21,7 @@ const (
 	rabbitHole = "github.com/michaelklishin/rabbit-hole"
 	amqp       = "github.com/rabbitmq/amqp091-go"
 	aws        = "github.com/aws/"
+	otel       = "go.opentelemetry.io/"
 )
 
 // rule forbids the packages in dirs, and those below them, to link what begins with one of deny.
@@ -48,6 +49,14 @@ var rules = []rule{
 		deny: []string{terraform, module + "internal/provider", module + "internal/transfer", module + "internal/consumer", module + "redeliver"},
 	},
 	{
+		why:  "what is shared over AMQP knows none of those who share it",
+		dirs: []string{"internal/amqp"},
+		deny: []string{
+			terraform, rabbitHole, aws, module + "internal/provider", module + "internal/consumer", module + "internal/transfer",
+			module + "internal/rabbitmqadmin", module + "internal/sqsadmin", module + "internal/brokertest", module + "redeliver",
+		},
+	},
+	{
 		why:  "moving messages knows neither Terraform nor consumers",
 		dirs: []string{"internal/transfer"},
 		deny: []string{terraform, module + "internal/provider", module + "internal/consumer", module + "redeliver"},
@@ -61,9 +70,26 @@ var rules = []rule{
 		why:  "a consumer declares nothing: it links neither Terraform nor a management client",
 		dirs: []string{"redeliver", "internal/consumer"},
 		deny: []string{
-			terraform, rabbitHole, module + "internal/provider", module + "internal/transfer",
+			terraform, rabbitHole, module + "internal/provider",
 			module + "internal/rabbitmqadmin", module + "internal/sqsadmin", module + "internal/brokertest",
 		},
+	},
+	{
+		why:  "the engine and its transports leave messages in their queues: replay is none of theirs",
+		dirs: []string{"internal/consumer"},
+		deny: []string{module + "internal/transfer"},
+	},
+	{
+		why:    "only the package that opens consumers on RabbitMQ replays there",
+		dirs:   []string{"redeliver"},
+		except: "rabbitmq",
+		deny:   []string{module + "internal/transfer"},
+	},
+	{
+		why:    "an application that does not want OpenTelemetry does not link it",
+		dirs:   []string{"redeliver", "internal", "cmd"},
+		except: "redeliverotel",
+		deny:   []string{otel},
 	},
 	{
 		why:    "an application that does not use SQS does not link its SDK",

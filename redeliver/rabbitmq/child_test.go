@@ -80,7 +80,7 @@ func (tr *trial) child() (kill func()) {
 	if err != nil {
 		tr.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0]) //nolint:noctx // it is killed below
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envChild+"="+string(text))
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -115,7 +115,7 @@ func (tr *trial) child() (kill func()) {
 		dead = true
 		_ = cmd.Process.Kill()
 		_ = stdin.Close() // after that: its end would shut the consumer down
-		<-read // everything that it printed
+		<-read            // everything that it printed
 		_ = cmd.Wait()
 		if said.Len() > 0 {
 			tr.Errorf("a consumer's process said: %s", said.String())

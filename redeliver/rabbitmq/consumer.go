@@ -133,15 +133,7 @@ func (cfg Config) open(ctx context.Context, o consumer.Options, queues ...topolo
 }
 
 func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, targets []*topology.ManifestTarget) (consumer.Transport, consumer.Publisher, error) {
-	name := cfg.ConnectionName
-	if name == "" {
-		name = "redeliver:" + m.Topic
-	}
-	broker, err := transport.NewBroker(transport.Config{
-		URL: cfg.URL, Addresses: cfg.Addresses, TLS: cfg.TLS, Name: name,
-		Topic: m.Topic, VHost: m.VHost, Queue: queue.Name, Quorum: queue.Type == topology.Quorum, AckEach: cfg.Consumer.AckEach,
-		Headers: m.Headers,
-	})
+	broker, err := cfg.broker(m, queue)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,6 +141,18 @@ func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, tar
 		return broker, nil, nil
 	}
 	return broker, transport.NewPublisher(broker), nil
+}
+
+func (cfg Config) broker(m topology.Manifest, queue topology.ManifestQueue) (*transport.Broker, error) {
+	name := cfg.ConnectionName
+	if name == "" {
+		name = "redeliver:" + m.Topic
+	}
+	return transport.NewBroker(transport.Config{
+		URL: cfg.URL, Addresses: cfg.Addresses, TLS: cfg.TLS, Name: name,
+		Topic: m.Topic, VHost: m.VHost, Queue: queue.Name, Quorum: queue.Type == topology.Quorum, AckEach: cfg.Consumer.AckEach,
+		Headers: m.Headers,
+	})
 }
 
 // Run hands messages to the handler until ctx is done or [Consumer.Close] is

@@ -99,8 +99,7 @@ func (w *world) sequence(exchange string, keys, each int) {
 // failures, lost connections and shutdowns.
 func TestSequenceOverFailovers(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, w *world) {
-		const keys, each = 10, 150
+	run := func(t *testing.T, w *world, keys, each int) {
 		w.sequence(w.spec.SequenceExchangeName(), keys, each)
 		o := &keyOrder{next: make(map[string]int)}
 		cfg := redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key")}, Workers: 4}
@@ -129,11 +128,13 @@ func TestSequenceOverFailovers(t *testing.T) {
 			}
 		}
 	}
-	t.Run("quorum", func(t *testing.T) { t.Parallel(); run(t, newWorld(t, sequenced)) })
+	t.Run("quorum", func(t *testing.T) { t.Parallel(); run(t, newWorld(t, sequenced), 10, 150) })
 	t.Run("shards", func(t *testing.T) {
 		t.Parallel()
 		b := brokertest.Dedicated(t, brokertest.Options{Plugins: []string{topology.ConsistentHashPlugin}})
-		run(t, newWorldOn(t, b, sequenced, func(s *topology.Spec) { s.Convention, s.SequenceShards = topology.Shove, 3 }))
+		run(t, newWorldOn(t, b, sequenced, func(s *topology.Spec) {
+			s.Convention, s.SequenceShards, s.Retry.Delays = topology.Shove, 3, []time.Duration{time.Second} // its shortest
+		}), 12, 16)
 	})
 }
 

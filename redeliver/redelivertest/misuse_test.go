@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
@@ -116,13 +117,10 @@ func TestGoroutinesEnd(t *testing.T) {
 	}); text != "" {
 		t.Error(text)
 	}
-	for range 1000 { // those that end have said so and are about to
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
+	brokertest.WaitFor(t, func() (bool, string) { // those that end have said so, and need a moment
+		n := runtime.NumGoroutine()
+		return n <= before, fmt.Sprintf("%d goroutines, and %d before", n, before)
+	})
 }
 
 // BenchmarkHandlerTest is what a whole test costs: publish, fail twice, wait for

@@ -20,9 +20,13 @@ import (
 func TestRestIsRest(t *testing.T) {
 	t.Parallel()
 	for _, topic := range []redelivertest.Topic{
-		{Strategy: "in_place", ParkedQueue: true}, {Strategy: "in_place", Convention: "rabbitkit", QueueType: "classic"},
-		{Strategy: "broker_delayed"}, {Strategy: "republish"}, {Strategy: "hybrid"},
-		{Sequenced: true}, {Sequenced: true, Convention: "shove", Shards: 3},
+		{Strategy: "in_place", ParkedQueue: true},
+		{Strategy: "in_place", Convention: "rabbitkit", QueueType: "classic"},
+		{Strategy: "broker_delayed"},
+		{Strategy: "republish"},
+		{Strategy: "hybrid"},
+		{Sequenced: true},
+		{Sequenced: true, Convention: "shove", Shards: 3},
 	} {
 		t.Run(fmt.Sprintf("%s%s%v", topic.Strategy, topic.QueueType, topic.Sequenced), func(t *testing.T) {
 			t.Parallel()

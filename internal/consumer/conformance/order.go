@@ -74,8 +74,10 @@ func (w *world) inOrder(ids ...string) {
 func failAll(w *world, cfg redeliver.Config) {
 	ack := says(redeliver.Ack())
 	all := []story{
-		{id: "a1", key: "a", outcomes: says(redeliver.Reject(errBoom))}, {id: "a2", key: "a", outcomes: ack},
-		{id: "a3", key: "a", outcomes: ack}, {id: "b1", key: "b", outcomes: ack},
+		{id: "a1", key: "a", outcomes: says(redeliver.Reject(errBoom))},
+		{id: "a2", key: "a", outcomes: ack},
+		{id: "a3", key: "a", outcomes: ack},
+		{id: "b1", key: "b", outcomes: ack},
 	}
 	c := w.consume(cfg, all...)
 	for _, s := range all {

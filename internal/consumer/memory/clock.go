@@ -151,6 +151,7 @@ func (h eventHeap) Less(i, j int) bool {
 	}
 	return h[i].at.Before(h[j].at)
 }
+
 func (h eventHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j

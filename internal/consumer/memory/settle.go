@@ -83,7 +83,8 @@ func (b *Broker) settle(q *queue, m *message, verb consumer.Verb) {
 }
 
 // giveBack puts a message back that a consumer had, and counts that as the
-// emulated version does. b.mu is held.
+// emulated version does. The caller dispatches when all that comes back with it
+// is there. b.mu is held.
 func (b *Broker) giveBack(q *queue, m *message, how way) {
 	m.delivered = true
 	if q.quorum {
@@ -101,7 +102,6 @@ func (b *Broker) giveBack(q *queue, m *message, how way) {
 	}
 	if !q.delays {
 		q.requeue(m)
-		b.dispatch(q)
 		b.watch(q)
 		return
 	}

@@ -45,6 +45,9 @@ func (b *Broker) dialError(address string, err error) error {
 		return b.bindError(redeliver.ErrCredentials, address,
 			"check the user and the password in the URL (special characters are percent-encoded), and that the user exists; "+
 				"the broker's log says which it was", serverReply(err))
+	case amqp.AtLimit(err):
+		return b.bindError(redeliver.ErrRefused, address, "there are as many connections as the broker allows on the node, in the vhost or for the user: "+
+			"close some, or raise the limit", err)
 	case errors.Is(err, amqp091.ErrVhost), amqp.ReplyCode(err) == amqp091.NotAllowed:
 		return b.bindError(redeliver.ErrVHost, address,
 			fmt.Sprintf("the vhost must exist and the user must have permissions in it; the manifest says vhost %q: "+
@@ -57,6 +60,8 @@ func (b *Broker) dialError(address string, err error) error {
 		return b.bindError(redeliver.ErrUnreachable, address, "this port does not speak TLS; use amqp:// or the TLS port (5671)", err)
 	case errors.As(err, &unresolved):
 		return b.bindError(redeliver.ErrUnreachable, address, "the host name does not resolve; check the URL", err)
+	case serverReply(err) != nil:
+		return b.bindError(redeliver.ErrRefused, address, "", err)
 	default:
 		return b.bindError(redeliver.ErrUnreachable, address, "check the address, that the broker runs, and that this is its AMQP port (is TLS missing? then use amqps://)", err)
 	}
@@ -90,6 +95,8 @@ func (b *Broker) subscribeError(address string, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return b.bindError(redeliver.ErrUnreachable, address, "the broker answers and the queue does not: has it a leader? (rabbitmq-queues quorum_status says)", err)
+	case serverReply(err) != nil:
+		return b.bindError(redeliver.ErrRefused, address, "", err)
 	default:
 		return b.bindError(redeliver.ErrUnreachable, address, "", err)
 	}
@@ -110,6 +117,8 @@ func (b *Broker) publishError(target *topology.ManifestTarget, err error) error 
 		e = b.bindError(redeliver.ErrPermission, b.nodes.Address(), fmt.Sprintf(
 			"grant the user write permission on the exchange, because messages are published to %q through it "+
 				"(the provider function build_permissions gives the expressions for the role consumer)", target.Name), err)
+	case serverReply(err) != nil, errors.Is(err, amqp.ErrNacked):
+		e = b.bindError(redeliver.ErrRefused, b.nodes.Address(), "", err)
 	default:
 		e = b.bindError(redeliver.ErrUnreachable, b.nodes.Address(), "", err)
 	}

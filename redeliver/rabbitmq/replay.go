@@ -1,0 +1,156 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
+	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
+	transport "github.com/redeliver/terraform-provider-redeliver/internal/consumer/rabbitmq"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/internal/transfer"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
+)
+
+// Replay moves messages of the topic's dead-letter or parked queue back to the
+// work queue, or wherever the options say. A message is removed when the broker
+// has confirmed its copy and a queue has taken it; so nothing is lost, whatever
+// is interrupted when, and what was interrupted is just run again. At most those
+// that were on their way may be there twice; the report says so.
+//
+// What is not replayed stays in the queue. It looks at no more messages than
+// there were when it began, so that one which fails again meanwhile is not
+// replayed twice.
+//
+// The error says why the replay ended before it had looked at all: ctx was done,
+// a connection was lost, or the target takes nothing. Messages that fail by
+// themselves are no error, and the report has them.
+//
+// Of cfg, URL, Addresses, TLS, Manifest, ConnectionName and Consumer.Logger are
+// used. The user needs read permission on the queue, and write permission on the
+// exchange that is published to, "amq.default" unless the options say otherwise.
+func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliver.ReplayReport, error) {
+	report := redeliver.ReplayReport{Left: -1}
+	if len(cfg.Manifest.Bytes()) == 0 {
+		return report, fmt.Errorf("replaying: %w", redeliver.ErrNoManifest)
+	}
+	doc, err := topology.DecodeManifest(cfg.Manifest.Bytes())
+	if err != nil {
+		return report, fmt.Errorf("replaying: %w", err)
+	}
+	queue, err := replayed(doc, o.From)
+	if err != nil {
+		return report, fmt.Errorf("replaying: %w", err)
+	}
+	report.From = queue.Name
+	broker, err := cfg.broker(doc, queue)
+	if err != nil {
+		return report, fmt.Errorf("replaying queue %q: %w", queue.Name, err)
+	}
+	log := cfg.Consumer.WithDefaults().Logger.With("topic", doc.Topic, "queue", queue.Name, "vhost", doc.VHost)
+	log.Info("replaying", "dry_run", o.DryRun, "limit", o.Limit)
+	moved, err := transfer.Move(ctx, replayOf(doc, o, queue.Name, broker))
+	fill(&report, moved)
+	for _, f := range report.Failures {
+		log.Warn("messages were not replayed and stay in the queue", "count", f.Count, "first_message_id", f.MessageID, "error", f.Err)
+	}
+	log.Info("replayed", "dry_run", o.DryRun, "found", report.Found, "replayed", report.Replayed, "skipped", report.Skipped,
+		"failed", report.Failed, "doubtful", report.Doubtful, "left", report.Left)
+	if err != nil {
+		return report, fmt.Errorf("replaying queue %q of topic %q: %w", queue.Name, doc.Topic, advise(err))
+	}
+	return report, nil
+}
+
+// replayed is the queue that is replayed.
+func replayed(doc topology.Manifest, from redeliver.ReplayFrom) (topology.ManifestQueue, error) {
+	var target *topology.ManifestTarget
+	switch from {
+	case redeliver.ReplayDead, "":
+		from, target = redeliver.ReplayDead, doc.DeadLetter
+	case redeliver.ReplayParked:
+		target = doc.Parked
+	default:
+		return topology.ManifestQueue{}, fmt.Errorf("from %q is no queue; use %q or %q", from, redeliver.ReplayDead, redeliver.ReplayParked)
+	}
+	if target == nil {
+		return topology.ManifestQueue{}, fmt.Errorf("topic %q has no %s; its manifest says so", doc.Topic, from)
+	}
+	return target.ManifestQueue, nil
+}
+
+// replayOf is the transfer that carries out a replay.
+func replayOf(doc topology.Manifest, o redeliver.ReplayOptions, queue string, broker *transport.Broker) transfer.Options {
+	dead := func(d *amqp091.Delivery) redeliver.DeadMessage { return consumer.ParseDead(transport.MessageOf(d), doc.Headers) }
+	t := transfer.Options{
+		Dial: broker.Dial, Source: queue, Exchange: o.Exchange, RoutingKey: o.RoutingKey, Limit: o.Limit, DryRun: o.DryRun, Rate: o.Rate,
+	}
+	switch sequence := doc.Sequence; {
+	case o.Exchange != "" || o.RoutingKey != "":
+	case sequence != nil && sequence.Exchange != "":
+		t.Exchange = sequence.Exchange
+		t.Route = func(d *amqp091.Delivery) string { return dead(d).OriginalRoutingKey } // dead-lettering has replaced it
+	default:
+		t.RoutingKey = doc.WorkQueue.Name
+	}
+	if o.Filter != nil {
+		t.Filter = func(d *amqp091.Delivery) bool {
+			msg := dead(d)
+			msg.Topic = doc.Topic
+			return o.Filter(&msg)
+		}
+	}
+	if !o.KeepCount {
+		t.Edit = func(_ *amqp091.Delivery, made *amqp091.Publishing) { startAgain(doc, made, time.Now()) }
+	}
+	if o.Progress != nil {
+		t.Progress = func(moved transfer.Report) {
+			report := redeliver.ReplayReport{From: queue}
+			fill(&report, moved)
+			o.Progress(report)
+		}
+	}
+	return t
+}
+
+// startAgain takes what counts a message's retries and its age from a copy.
+func startAgain(doc topology.Manifest, made *amqp091.Publishing, now time.Time) {
+	h := doc.Headers
+	for _, name := range append([]string{h.RetryCount, h.Attempts, topology.HeaderNotBefore}, h.RetryCountAlso...) {
+		delete(made.Headers, name)
+	}
+	if h.FirstSeen != "" {
+		made.Headers[h.FirstSeen] = now.UnixMilli()
+	}
+	if doc.Retry.GiveUpAfter > 0 {
+		made.Timestamp = now
+	}
+}
+
+func fill(report *redeliver.ReplayReport, moved transfer.Report) {
+	report.Found, report.Replayed, report.Skipped = moved.Found, moved.Moved, moved.Skipped
+	report.Failed, report.Doubtful, report.Left = moved.Failed, moved.Doubtful, moved.Left
+	report.Failures = nil
+	for _, f := range moved.Failures {
+		report.Failures = append(report.Failures, redeliver.ReplayFailure{
+			Err: f.Err, MessageID: f.MessageID, Count: f.Count, Unknown: errors.Is(f.Err, amqp.ErrUnconfirmed),
+		})
+	}
+}
+
+// advise says what to do about an error.
+func advise(err error) error {
+	switch {
+	case errors.Is(err, amqp.ErrForbidden):
+		return fmt.Errorf("%w; grant the user write permission on that exchange (\"amq.default\" is the name of the default one), "+
+			"or replay as another user (the provider function build_permissions gives the expressions for the role operator)", err)
+	case errors.Is(err, amqp.ErrNoExchange), errors.Is(err, amqp.ErrUnroutable):
+		return fmt.Errorf("%w; apply the Terraform configuration that has the target, or correct Exchange and RoutingKey", err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,120 @@
+package redeliver
+
+import "fmt"
+
+// ReplayFrom names a queue that messages are replayed from.
+type ReplayFrom string
+
+// The queues of a topic that messages are set aside in.
+const (
+	// ReplayDead is the dead-letter queue.
+	ReplayDead ReplayFrom = "dead_letter_queue"
+	// ReplayParked is the parked queue.
+	ReplayParked ReplayFrom = "parked_queue"
+)
+
+// ReplayOptions say which messages of a dead-letter or parked queue are
+// replayed, and where to. The zero value replays all dead letters to the work
+// queue, as if they had never been tried.
+type ReplayOptions struct {
+	// From is the queue that is replayed.
+	//
+	// Defaults to ReplayDead.
+	From ReplayFrom
+
+	// Exchange and RoutingKey are what the messages are published with. An empty
+	// exchange is the default one, of which the routing key is the name of a
+	// queue. Where both are empty, messages go back to the work queue; those of a
+	// topic that is sequenced over shards to the exchange that spreads them, with
+	// the routing key that they had.
+	//
+	// The user needs write permission on the exchange ("amq.default" is the name
+	// of the default one).
+	Exchange, RoutingKey string
+
+	// Limit is how many messages are replayed at most.
+	//
+	// Defaults to 0: all that are there when the replay begins.
+	Limit int
+
+	// Filter, where it is set, says which messages are replayed. The others stay.
+	Filter func(*DeadMessage) bool
+
+	// DryRun replays nothing and reports what would be. Every message is looked at
+	// and given back, which before RabbitMQ 4.3 spends one of its deliveries on a
+	// quorum queue: the dead-letter queues of this product have a million of them.
+	DryRun bool
+
+	// KeepCount replays messages with the count of their retries and their age.
+	// Without it both begin again: the convention's count is removed, and so is an
+	// earliest time of delivery; the convention's header that says when a message
+	// was first seen becomes now and, where the topic has a give_up_after, so does
+	// the timestamp property, since a message that was given up because of its age
+	// would be again. Headers that say why it failed are kept.
+	KeepCount bool
+
+	// Rate is how many messages are replayed in a second at most, so that a
+	// service that has just recovered is not hit by everything at once.
+	//
+	// Defaults to 0: no limit.
+	Rate float64
+
+	// Progress, where it is set, is told a few times in a second how far the
+	// replay is. The replay waits for it.
+	Progress func(ReplayReport)
+}
+
+// ReplayReport says what became of the messages. Every message that was looked
+// at is counted once: Replayed + Skipped + Failed + Doubtful.
+type ReplayReport struct {
+	// From is the name of the queue that was replayed.
+	From string
+	// Found is how many messages it had when the replay began: the most that are
+	// looked at.
+	Found int
+	// Replayed were copied, confirmed by the broker, taken by a queue, and removed
+	// from the queue; in a dry run, would have been.
+	Replayed int
+	// Skipped were not wanted by the filter. They are still there.
+	Skipped int
+	// Failed could not be copied, or nobody knows. They are still there; Failures
+	// says why.
+	Failed int
+	// Doubtful were copied and are still there, as far as is known, because the
+	// connection was lost before they could be removed.
+	Doubtful int
+	// Left is how many messages the queue had afterwards; -1 where the broker could
+	// not be asked.
+	Left int
+	// Failures are the reasons why messages failed.
+	Failures []ReplayFailure
+}
+
+// ReplayFailure is one reason why messages were not replayed.
+type ReplayFailure struct {
+	// Err is what was said of the first one.
+	Err error
+	// MessageID is the first one's, and Count how many failed for that reason.
+	MessageID string
+	Count     int
+	// Unknown: the broker may have the copies all the same, because a connection
+	// was lost or it did not answer in time.
+	Unknown bool
+}
+
+// String sums the report up for a log.
+func (r ReplayReport) String() string {
+	s := fmt.Sprintf("%d found in %s, %d replayed", r.Found, r.From, r.Replayed)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{r.Skipped, "skipped"}, {r.Failed, "failed"}, {r.Doubtful, "copied and not removed"}} {
+		if part.n > 0 {
+			s += fmt.Sprintf(", %d %s", part.n, part.what)
+		}
+	}
+	if r.Left >= 0 {
+		s += fmt.Sprintf(", %d left", r.Left)
+	}
+	return s
+}
