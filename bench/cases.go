@@ -82,6 +82,13 @@ func comparisons() []comparison {
 		}
 		list = append(list, each)
 	}
+	list = append(list, comparison{
+		ours: settling(inPlace, 1000, watched(redeliver.Config{Workers: 8, Prefetch: 1000})),
+		bare: settling(inPlace, 1000, ackMultiple(1000)),
+		figures: []figure{
+			rate("ack_coalesced_p1000_w8_telemetry", 0), allocs("allocs_per_message_telemetry", 8), cpu("cpu_per_message_telemetry"),
+		},
+	})
 	retry := settling(republished, retryPrefetch, consumer(
 		redeliver.Config{Workers: retryWorkers, Prefetch: retryPrefetch}, redeliver.Retry(errBusy)))
 	return append(list,

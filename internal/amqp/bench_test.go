@@ -30,21 +30,26 @@ func BenchmarkBare(b *testing.B) {
 	if err := ch.Confirm(false); err != nil {
 		b.Fatal(err)
 	}
-	var flight [DefaultWindow]*amqp091.DeferredConfirmation
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N + len(flight) {
-		slot := &flight[i%len(flight)]
-		if *slot != nil && !(*slot).Wait() {
+	flight := make(chan *amqp091.DeferredConfirmation, DefaultWindow)
+	wait := func() {
+		if confirm := <-flight; !confirm.Wait() {
 			b.Fatal("refused")
 		}
-		*slot = nil
-		if i < b.N {
-			var err error
-			if *slot, err = ch.PublishWithDeferredConfirm("", "orders", true, false, msg); err != nil {
-				b.Fatal(err)
-			}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if len(flight) == DefaultWindow {
+			wait()
 		}
+		confirm, err := ch.PublishWithDeferredConfirm("", "orders", true, false, msg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		flight <- confirm
+	}
+	for len(flight) > 0 {
+		wait()
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
 }

@@ -22,6 +22,8 @@ var (
 	ErrUnconfirmed = errors.New("not confirmed by the broker, which may have it or not")
 	// ErrNotConnected: there was no connection or channel to publish on. The broker does not have the message.
 	ErrNotConnected = errors.New("not connected to the broker")
+	// ErrUnsendable: AMQP cannot carry the message as it is; a *TooLargeError is one such error. It is never any better.
+	ErrUnsendable = errors.New("AMQP cannot carry it")
 	// ErrClosed: the publisher was closed.
 	ErrClosed = errors.New("the publisher is closed")
 )
@@ -38,6 +40,9 @@ type TooLargeError struct {
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("its properties and headers take %d bytes and the broker's frame_max is %d: remove headers, or raise frame_max", e.Size, e.Max)
 }
+
+// Is reports a match with ErrUnsendable.
+func (e *TooLargeError) Is(target error) bool { return target == ErrUnsendable }
 
 // DialError says that no node could be connected to.
 type DialError struct {

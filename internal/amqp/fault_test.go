@@ -217,7 +217,7 @@ func TestPermissionRevoked(t *testing.T) {
 	stopOrders, stopOther := f.keep("", "orders", "orders", 50000), f.keep("amq.direct", "other", "other", 50000)
 	f.await(500)
 	permit("amq.direct")
-	closeConnections(t, b, vhost)
+	closeConnections(t, b, user)
 	brokertest.WaitFor(t, func() (bool, string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -249,10 +249,11 @@ func TestConnectionLost(t *testing.T) {
 	if err := b.Restart(t.Context()); err != nil { // a quorum queue that was never restarted may come back empty from a crash
 		t.Fatal(err)
 	}
-	f := publish(t, Options{Dial: dialer(t, b, vhost)})
+	user, pass := brokertest.User(t, b, vhost, "", ".*", "")
+	f := publish(t, Options{Dial: dialerTo(t, b.AMQPURLAs(vhost, user, pass))})
 	stop := f.keep("", "orders", "", 100000)
 	f.await(500)
-	closeConnections(t, b, vhost)
+	closeConnections(t, b, user)
 	f.awaitErrors(1)
 	if err := b.Kill(); err != nil {
 		t.Fatal(err)
@@ -290,20 +291,13 @@ func (f *fates) awaitErrors(n int) int {
 	return failed
 }
 
-func closeConnections(t *testing.T, b *brokertest.Broker, vhost string) {
+// closeConnections closes a user's connections at once.
+func closeConnections(t *testing.T, b *brokertest.Broker, user string) {
 	t.Helper()
-	brokertest.WaitFor(t, func() (bool, string) {
-		_, answer := brokertest.Request(t, b, http.MethodGet, "/api/vhosts/"+url.PathEscape(vhost)+"/connections", nil)
-		closed := false
-		for part := range strings.SplitSeq(string(answer), `"name":"`) {
-			name, _, _ := strings.Cut(part, `"`)
-			if strings.Contains(name, " -> ") {
-				status, _ := brokertest.Request(t, b, http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil)
-				closed = closed || status == http.StatusNoContent
-			}
-		}
-		return closed, "there is no connection to close"
-	})
+	status, answer := brokertest.Request(t, b, http.MethodDelete, "/api/connections/username/"+url.PathEscape(user), nil)
+	if status >= http.StatusMultipleChoices {
+		t.Fatalf("closing the connections of user %q: %d %s", user, status, answer)
+	}
 }
 
 // TestBlocked: while an alarm blocks publishers, that is said, nothing more is sent, and what waits fails in time.
@@ -357,11 +351,11 @@ func TestBlackHole(t *testing.T) {
 	f.send("", "orders", "before")
 	f.await(1)
 	hole.swallow()
-	large := amqp091.Publishing{Body: make([]byte, 8<<20)}
-	for _, id := range ids("", 100) {
+	large := amqp091.Publishing{Body: make([]byte, 90<<10)}
+	for _, id := range ids("", 300) {
 		f.sendMessage("", "orders", id, large)
 	}
-	f.await(101)
+	f.await(301)
 	for id, err := range f.errs {
 		if id != "before" && !errors.Is(err, ErrUnconfirmed) && !errors.Is(err, ErrNotConnected) {
 			t.Errorf("%s: %v", id, err)
@@ -372,7 +366,7 @@ func TestBlackHole(t *testing.T) {
 		id := "after" + strconv.Itoa(i)
 		f.send("", "orders", id)
 		f.untold([]string{id})
-		if f.await(102 + i)[id] == nil {
+		if f.await(302 + i)[id] == nil {
 			break
 		}
 	}

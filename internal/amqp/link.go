@@ -210,7 +210,12 @@ func (k *link) lose(reply *amqp091.Error) {
 // The publisher's lock is held.
 func (k *link) expire(list []finished, now time.Time) ([]finished, bool) {
 	p, before := k.lane.p, len(list)
-	for o := k.flight.head; o != nil && now.Sub(o.since) >= p.timeout; o = o.next {
+	limit := p.timeout
+	for o := k.flight.head; o != nil; o = o.next {
+		limit += time.Duration(len(o.msg.Body)) * time.Second / slowest
+		if now.Sub(o.since) < limit {
+			break
+		}
 		confirm := o.confirm.Load()
 		switch {
 		case confirm == nil && !p.blocked:
@@ -218,7 +223,7 @@ func (k *link) expire(list []finished, now time.Time) ([]finished, bool) {
 		case confirm != nil && isDone(confirm):
 			continue // collect is about to tell
 		}
-		list = o.finish(list, fmt.Errorf("%w within %s", ErrUnconfirmed, p.timeout))
+		list = o.finish(list, fmt.Errorf("%w within %s", ErrUnconfirmed, limit.Round(time.Second)))
 	}
 	return list, len(list) > before
 }

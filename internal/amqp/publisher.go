@@ -18,6 +18,9 @@ const (
 	// confirmTimeout is how long a confirm may take, and how long a message waits to be written while nothing of its lane
 	// is confirmed.
 	confirmTimeout = 10 * time.Second
+	// slowest is the least that a network carries, in bytes a second: larger messages have more time, and so have those
+	// behind them.
+	slowest = 100 << 10
 	// restFirst and restMax bound the time after a failed attempt to connect in which there is no other.
 	restFirst = 100 * time.Millisecond
 	restMax   = 5 * time.Second
@@ -85,7 +88,7 @@ func (p *Publisher) Publish(exchange, key string, msg amqp091.Publishing, done f
 	msg.DeliveryMode = amqp091.Persistent
 	size, err := headerSize(exchange, key, &msg)
 	if err != nil {
-		go done(err)
+		go done(fmt.Errorf("%w: %w", ErrUnsendable, err))
 		return
 	}
 	o := &outgoing{key: key, msg: msg, size: size, done: done, since: time.Now()}

@@ -154,12 +154,12 @@ func TestTooLarge(t *testing.T) {
 	errs := f.await(8)
 	f.want([]string{"before", "fits", "after"}, nil)
 	var large *TooLargeError
-	if !errors.As(errs["does not"], &large) || large.Size != frameMax+1 || large.Max != frameMax {
+	if !errors.Is(errs["does not"], ErrUnsendable) || !errors.As(errs["does not"], &large) || large.Size != frameMax+1 || large.Max != frameMax {
 		t.Errorf("too large: %v", errs["does not"])
 	}
 	for _, id := range []string{"long type", "long header", "no such type", "long key"} {
-		if errs[id] == nil {
-			t.Errorf("%s: no error", id)
+		if !errors.Is(errs[id], ErrUnsendable) {
+			t.Errorf("%s: %v", id, errs[id])
 		}
 	}
 	brokertest.WaitDepth(t, b, vhost, "orders", 3)

@@ -85,7 +85,9 @@ func replayed(doc topology.Manifest, from redeliver.ReplayFrom) (topology.Manife
 
 // replayOf is the transfer that carries out a replay.
 func replayOf(doc topology.Manifest, o redeliver.ReplayOptions, queue string, broker *transport.Broker) transfer.Options {
-	dead := func(d *amqp091.Delivery) redeliver.DeadMessage { return consumer.ParseDead(transport.MessageOf(d), doc.Headers) }
+	dead := func(d *amqp091.Delivery) redeliver.DeadMessage {
+		return consumer.ParseDead(transport.MessageOf(d), doc.Headers)
+	}
 	t := transfer.Options{
 		Dial: broker.Dial, Source: queue, Exchange: o.Exchange, RoutingKey: o.RoutingKey, Limit: o.Limit, DryRun: o.DryRun, Rate: o.Rate,
 	}
