@@ -34,7 +34,8 @@ type Config struct {
 	// deferred. Each keeps a prefetch slot and some memory, and no worker. Past
 	// the bound a message that is to wait keeps its worker while it waits, so
 	// that a consumer whose every message fails slows down instead of taking in
-	// ever more.
+	// ever more. Messages whose copies were not taken by the broker are held beyond
+	// it, up to Prefetch.
 	//
 	// Defaults to 64, or to Prefetch - Workers where Prefetch is set.
 	MaxHeld int
@@ -128,7 +129,8 @@ type Config struct {
 
 	// OnEvent, where it is set, is told of everything that is counted in Stats, as
 	// it happens. It is called from many goroutines and must return quickly: the
-	// message's settlement waits for it. A panic in it is logged.
+	// message's settlement waits for it. A panic in it is logged; it must not end
+	// its goroutine, as testing's FailNow does.
 	//
 	// Defaults to none.
 	OnEvent func(Event)

@@ -43,7 +43,8 @@
 //     and nothing else. On a quorum queue the broker counts the retries, and other consumers of the queue see the same
 //     count. A classic queue counts nothing: there the retry is handed to a handler of this same process, and the count is
 //     lost with the process.
-//   - broker_delayed: in the work queue itself (RabbitMQ 4.3, quorum). Nothing is published and no slot is occupied.
+//   - broker_delayed: in the work queue itself (RabbitMQ 4.3, quorum). Nothing is published, and no slot is occupied except
+//     by messages that ask for a delay of their own: as many of them as there are workers let the others wait.
 //   - republish: as a copy in a hold queue, confirmed by the broker before the message is acknowledged. The count is in a
 //     header of the topic's convention, where consumers in other languages find it.
 //   - hybrid: short waits in place, long ones in a hold queue.
@@ -51,7 +52,9 @@
 // # Order
 //
 // The messages of a sequenced topic that have the same key ([Config].Sequence)
-// are handled one at a time and in order, retries included. Other keys go on.
+// are handled one at a time and in order, retries included. Other keys go on, as
+// long as [Config].Prefetch has room for them: the successors of a message that
+// waits are delivered too, and [Health] says when they take up most of it.
 //
 // # Watching it
 //

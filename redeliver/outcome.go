@@ -64,8 +64,9 @@ func Ack() Outcome { return Outcome{kind: OutcomeAck} }
 func Retry(err error) Outcome { return Outcome{kind: OutcomeRetry, err: err} }
 
 // RetryAfter is [Retry] with a delay of its own, such as an HTTP Retry-After.
-// The message does not come back before delay has passed, except where the
-// consumer shuts down and has to give it back. A delay of zero or less asks for
+// The message does not come back before delay has passed, except where it has to
+// be given back: the consumer shuts down or loses its connection while it waits in
+// place, or its copy is not taken by the broker until the consumer timeout is near. A delay of zero or less asks for
 // nothing: the policy's delay applies.
 //
 // The delay is never shortened. Where messages wait in hold queues, it is the

@@ -8,7 +8,8 @@ type Stats struct {
 	// Handled counts the calls of the handler.
 	Handled uint64
 
-	// Acked counts the messages that were acknowledged because the handler said so.
+	// Acked counts the messages that were acknowledged because the handler said so. An acknowledgement that did not reach
+	// the broker any more, because the connection was lost in the milliseconds that it waits for others, is in Dropped as well.
 	Acked uint64
 	// Retried counts the Retry outcomes that were honoured.
 	Retried uint64
@@ -58,7 +59,9 @@ type Stats struct {
 
 	// Held is how many messages wait at this moment to be retried, deferred or published again.
 	Held int
-	// Running is how many handlers run at this moment.
+	// Waiting is how many messages of a sequenced topic wait at this moment behind another of their key.
+	Waiting int
+	// Running is how many workers are busy at this moment: with a handler, or past MaxHeld with a message that waits.
 	Running int
 }
 
@@ -97,6 +100,7 @@ func (s Stats) Add(o Stats) Stats {
 	s.SessionsLost += o.SessionsLost
 	s.Reconnects += o.Reconnects
 	s.Held += o.Held
+	s.Waiting += o.Waiting
 	s.Running += o.Running
 	return s
 }

@@ -168,10 +168,10 @@ func TestQueueDeleted(t *testing.T) {
 	f.await(nOrders + nOther)
 	f.send("", "orders", "last")
 	f.await(nOrders + nOther + 1)
-	// The channel that publishes to a quorum queue while that is deleted may confirm nothing more, or crash, and then the
+	// The channel that publishes to a quorum queue while that is deleted may refuse, confirm nothing more, or crash, and then the
 	// connection ends (3.10).
 	f.want(ids("other", nOther), nil, ErrUnconfirmed)
-	f.want(ids("orders", nOrders), nil, ErrUnconfirmed, ErrUnroutable)
+	f.want(ids("orders", nOrders), nil, ErrUnconfirmed, ErrUnroutable, ErrNacked)
 	f.want([]string{"last"}, nil)
 	f.kept(drained(t, b, vhost, "other"), ids("other", nOther))
 }

@@ -48,6 +48,8 @@ func (f *firehose) Settle(*Delivery, Verb) error {
 }
 
 func (f *firehose) Unsent() int                 { return 0 }
+func (f *firehose) Hold(*Delivery)              {}
+func (f *firehose) Diagnose(lost error) error   { return lost }
 func (f *firehose) Stop(context.Context) error  { close(f.stopped); return nil }
 func (f *firehose) Close(context.Context) error { return nil }
 

@@ -86,6 +86,8 @@ const (
 	CauseTooOld       Cause = "older than give_up_after"
 	CauseDelayTooLong Cause = "delay too long"
 	CauseUnreadable   Cause = "unreadable"
+	// CauseUnpublishable: the copy that was to wait in a hold queue cannot be made.
+	CauseUnpublishable Cause = "copy cannot be published"
 )
 
 // Decide says what becomes of a message whose handler returned o. It is the
@@ -94,7 +96,8 @@ const (
 //	Ack                 acknowledged
 //	Retry, budget left  in_place: held for the tier's delay (or the one asked for), then given back so that the broker
 //	                    counts it; where it counts nothing, and in a sequenced topic, handed to a handler here with the
-//	                    count + 1, and given up when the consumer timeout leaves no room for the wait.
+//	                    count + 1. When the consumer timeout leaves no room for the wait, it is given up where nothing
+//	                    counts, and a sequenced topic's session is renewed, so that all its messages start afresh.
 //	                    broker_delayed: given back at once, and the broker delays it.
 //	                    republish: copied to the tier's hold queue with the count + 1.
 //	                    hybrid: as in_place below hold_from, as republish from there on
@@ -156,24 +159,29 @@ func (p *Policy) Hop(f Facts, remaining time.Duration) Action {
 //
 //   - A copy for a hold queue: the message waits the delay in place. Under hybrid, where the hold queue is missing, it is
 //     then retried as in place; else it is published again.
+//   - One that can never be published is given up without a copy, where there is a dead-letter queue.
 //   - A copy for the dead-letter or the parked queue: where the strategy republishes and the queue has a dead-letter
 //     exchange, the message is rejected, once, and the broker carries it. Else it waits the delay of its tier and is
 //     published again: giving it up would lose it.
 //
 // A message that waits to be published again goes back to the broker when the
 // consumer timeout is near.
-func (p *Policy) DecideUnpublished(f Facts, a Action, missing bool) Action {
-	if !a.Fate.waits() {
+func (p *Policy) DecideUnpublished(f Facts, a Action, why error) Action {
+	missing := errors.Is(why, ErrNoQueue)
+	switch {
+	case !a.Fate.waits():
 		if p.RejectUnpublished {
 			return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: a.Reason, Cause: a.Cause}
 		}
 		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
-	}
-	if missing && p.Strategy == topology.Hybrid && a.Asked <= p.possible(f) {
+	case errors.Is(why, ErrUnpublishable) && p.DeadLetter != nil && !p.PublishFinal, errors.Is(why, ErrUnpublishable) && p.RejectUnpublished:
+		return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: errors.Join(why, a.Reason), Cause: CauseUnpublishable}
+	case missing && p.Strategy == topology.Hybrid && a.Asked <= p.possible(f):
 		a.Target, a.Hops, a.Verb = nil, false, p.inPlaceVerb(a.Fate)
 		return p.hold(f, a, max(a.Delay, a.Asked))
+	default:
+		return p.hold(f, a, a.Delay)
 	}
-	return p.hold(f, a, a.Delay)
 }
 
 // possible is how much longer a delivery can be held.
@@ -191,6 +199,11 @@ func (p *Policy) wait(f Facts, o redeliver.Outcome, a Action, count int) Action 
 		return p.asked(asked, a)
 	case asked > possible:
 		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: asked, Possible: possible, Err: o.Err()})
+	case asked > 0 && p.Strategy == topology.BrokerDelayed && a.Fate == FateRetried:
+		// The broker's own delay follows on the wait here: together they are no shorter than what was asked for.
+		own := p.brokerDelay(f.RetryCount + 1)
+		a.Verb, a.Hold, a.Delay = VerbRequeue, max(0, asked-own), max(asked, own)
+		return a
 	case asked > 0:
 		a.Asked = asked
 		return p.inPlace(f, a, asked)
@@ -224,9 +237,8 @@ func (p *Policy) asked(delay time.Duration, a Action) Action {
 // again, after that.
 func (p *Policy) inPlace(f Facts, a Action, delay time.Duration) Action {
 	a.Verb = p.inPlaceVerb(a.Fate)
-	if a.Fate == FateRetried && a.Verb == VerbAgain && delay > p.possible(f) && (p.Sequenced || f.RetryCount > 0) {
-		// The count lives with this delivery: handed back, the message would start again from 0, and for ever. In a
-		// sequenced topic its successors would overtake it.
+	if a.Fate == FateRetried && a.Verb == VerbAgain && delay > p.possible(f) && f.RetryCount > 0 && !p.Sequenced {
+		// The count lives with this delivery: handed back, the message would start again from 0, and for ever.
 		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: delay, Possible: p.possible(f), Err: a.Reason})
 	}
 	return p.hold(f, a, delay)
@@ -245,7 +257,10 @@ func (p *Policy) hold(f Facts, a Action, delay time.Duration) Action {
 	a.Hold, a.Delay = delay, delay
 	if possible := p.possible(f); delay > possible {
 		a.Hold, a.Delay, a.Early = possible, possible, true
-		if a.Verb != VerbRequeue { // a retry that the broker counts goes back anyway, only earlier
+		switch {
+		case p.Sequenced: // by itself, it would come back behind its successors
+			a.Verb = VerbRenew
+		case a.Verb != VerbRequeue: // a retry that the broker counts goes back anyway, only earlier
 			a.Verb = VerbHandBack
 		}
 	}

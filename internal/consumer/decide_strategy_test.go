@@ -138,16 +138,16 @@ func TestDecideUnpublishedCopies(t *testing.T) {
 		early      bool
 		retryCount int
 	}{
-		"republish waits and publishes again":  {republish.DecideUnpublished(f, inHold(republish), false), VerbPublish, time.Minute, false, 2},
-		"republish, missing":                   {republish.DecideUnpublished(f, inHold(republish), true), VerbPublish, time.Minute, false, 2},
-		"republish, no time":                   {republish.DecideUnpublished(late, inHold(republish), true), VerbHandBack, 10 * time.Second, true, 2},
-		"hybrid waits and publishes again":     {hybrid.DecideUnpublished(f, inHold(hybrid), false), VerbPublish, time.Minute, false, 2},
-		"hybrid, missing, retries in place":    {hybrid.DecideUnpublished(f, inHold(hybrid), true), VerbRequeue, time.Minute, false, 2},
-		"hybrid, missing, no time":             {hybrid.DecideUnpublished(late, inHold(hybrid), true), VerbRequeue, 10 * time.Second, true, 2},
-		"hybrid, missing, a delay asked for":   {hybrid.DecideUnpublished(f, hybrid.Decide(f, redeliver.RetryAfter(45*time.Second, nil)), true), VerbRequeue, time.Minute, false, 2},
-		"hybrid, missing, asked for too much":  {hybrid.DecideUnpublished(f, hybrid.Decide(f, redeliver.RetryAfter(2*time.Hour, nil)), true), VerbHandBack, 22*time.Minute + 30*time.Second, true, 2},
-		"republish, no dead-letter queue":      {republish.DecideUnpublished(f, republish.Decide(f, redeliver.Reject(nil)), true), VerbDeadLetter, 0, false, 0},
-		"republish, dead-letter queue refuses": {republish.DecideUnpublished(f, republish.Decide(f, redeliver.Reject(nil)), false), VerbDeadLetter, 0, false, 0},
+		"republish waits and publishes again":  {republish.DecideUnpublished(f, inHold(republish), errBoom), VerbPublish, time.Minute, false, 2},
+		"republish, missing":                   {republish.DecideUnpublished(f, inHold(republish), ErrNoQueue), VerbPublish, time.Minute, false, 2},
+		"republish, no time":                   {republish.DecideUnpublished(late, inHold(republish), ErrNoQueue), VerbHandBack, 10 * time.Second, true, 2},
+		"hybrid waits and publishes again":     {hybrid.DecideUnpublished(f, inHold(hybrid), errBoom), VerbPublish, time.Minute, false, 2},
+		"hybrid, missing, retries in place":    {hybrid.DecideUnpublished(f, inHold(hybrid), ErrNoQueue), VerbRequeue, time.Minute, false, 2},
+		"hybrid, missing, no time":             {hybrid.DecideUnpublished(late, inHold(hybrid), ErrNoQueue), VerbRequeue, 10 * time.Second, true, 2},
+		"hybrid, missing, a delay asked for":   {hybrid.DecideUnpublished(f, hybrid.Decide(f, redeliver.RetryAfter(45*time.Second, nil)), ErrNoQueue), VerbRequeue, time.Minute, false, 2},
+		"hybrid, missing, asked for too much":  {hybrid.DecideUnpublished(f, hybrid.Decide(f, redeliver.RetryAfter(2*time.Hour, nil)), ErrNoQueue), VerbHandBack, 22*time.Minute + 30*time.Second, true, 2},
+		"republish, no dead-letter queue":      {republish.DecideUnpublished(f, republish.Decide(f, redeliver.Reject(nil)), ErrNoQueue), VerbDeadLetter, 0, false, 0},
+		"republish, dead-letter queue refuses": {republish.DecideUnpublished(f, republish.Decide(f, redeliver.Reject(nil)), errBoom), VerbDeadLetter, 0, false, 0},
 	} {
 		if tt.got.Verb != tt.verb || tt.got.Hold != tt.hold || tt.got.Early != tt.early || tt.got.RetryCount != tt.retryCount {
 			t.Errorf("%s: %+v, want %s after %s, early %t", name, tt.got, tt.verb, tt.hold, tt.early)
@@ -172,7 +172,8 @@ func TestDecideBrokerDelayed(t *testing.T) {
 		"capped":      {redeliver.Retry(errBoom), 4, VerbRequeue, 0, 3 * time.Second},
 		"exhausted":   {redeliver.Retry(errBoom), 5, VerbDeadLetter, 0, 0},
 		"defer":       {redeliver.Defer(), 2, VerbHandBack, 0, 2 * time.Second},
-		"retry after": {redeliver.RetryAfter(time.Minute, errBoom), 0, VerbRequeue, time.Minute, time.Minute},
+		"retry after": {redeliver.RetryAfter(time.Minute, errBoom), 0, VerbRequeue, 59 * time.Second, time.Minute}, // the rest is the broker's
+		"retry soon":  {redeliver.RetryAfter(time.Millisecond, errBoom), 0, VerbRequeue, 0, time.Second},
 		"defer for":   {redeliver.DeferFor(time.Minute), 0, VerbAgain, time.Minute, time.Minute},
 		"too long":    {redeliver.DeferFor(time.Hour), 0, VerbDeadLetter, 0, 0},
 		"reject":      {redeliver.Reject(errBoom), 0, VerbDeadLetter, 0, 0},
@@ -204,10 +205,17 @@ func TestDecideSequenced(t *testing.T) {
 		if a.Cause != CauseExhausted || a.Verb != VerbDeadLetter {
 			t.Errorf("a deferral beyond the budget: %+v", a)
 		}
-		// It can never go back: its successors would overtake it.
-		a = p.Decide(Facts{Held: testBound}, redeliver.Retry(errBoom))
-		if a.Cause != CauseDelayTooLong || a.Verb != VerbDeadLetter {
-			t.Errorf("no time left: %+v", a)
+		// It can never go back alone: its successors would overtake it.
+		for _, count := range []int{0, 2} {
+			a = p.Decide(Facts{Held: testBound, RetryCount: count}, redeliver.Retry(errBoom))
+			if a.Fate != FateRetried || a.Verb != VerbRenew || !a.Early {
+				t.Errorf("no time left: %+v", a)
+			}
+		}
+		p.Parked = parked
+		a = p.DecideUnpublished(Facts{Held: testBound}, p.Decide(Facts{}, redeliver.Park(errBoom)), ErrNoQueue)
+		if a.Verb != VerbRenew {
+			t.Errorf("no time left to park: %+v", a)
 		}
 	}
 }

@@ -233,11 +233,11 @@ func TestDecideUnpublished(t *testing.T) {
 	p := testPolicy()
 	p.Parked = parked
 	published := p.Decide(Facts{RetryCount: 1}, redeliver.Park(errBoom))
-	again := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5}, published, false)
+	again := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5}, published, errBoom)
 	if again.Verb != VerbPublish || again.Hold != time.Minute || again.Target != parked || again.Early {
 		t.Errorf("with time left: %+v", again)
 	}
-	late := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5, Held: testBound - time.Second}, again, true)
+	late := p.DecideUnpublished(Facts{RetryCount: 1, Random: 0.5, Held: testBound - time.Second}, again, ErrNoQueue)
 	if late.Verb != VerbHandBack || late.Hold != time.Second || !late.Early {
 		t.Errorf("near the consumer timeout: %+v", late)
 	}

@@ -22,9 +22,9 @@ const (
 // has told the broker to send no more gets them again at once, and on a quorum
 // queue drives them over the delivery limit.
 //
-//  1. No worker starts another message; nothing is held any more.
+//  1. No worker starts another message.
 //  2. basic.cancel, and whatever was on its way is received.
-//  3. What was not started, and what was held, is given back.
+//  3. Nothing is held any more: what was, and what was not started, is given back.
 //  4. Handlers and confirms are waited for. What they settle now is settled;
 //     what they would hold is given back.
 //  5. What is left is named, and the connections are closed.
@@ -43,22 +43,24 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 	c.log.Info("shutting down", "timeout", timeout, "running", c.running(), "held", c.holds.len())
 	c.health.enter(phaseDraining)
 	c.ready.stop()
-	c.holds.close()
-	close(c.draining)
-	close(stopHolds)
 
 	finished := make(chan struct{})
 	go func() {
 		// The messages of a sequenced topic stay with this consumer until its session is closed: cancelled earlier, another
 		// consumer would go on with their successors.
-		if s := c.current; s != nil && !c.policy.Sequenced {
-			if s.Stop(ctx) == nil {
-				await(ctx, s.received)
-			}
-			await(ctx, holdsStopped)
-			if ctx.Err() != nil {
-				return // the connection hangs
-			}
+		s := c.current
+		if s != nil && !c.policy.Sequenced && s.Stop(ctx) == nil {
+			await(ctx, s.received)
+		}
+		// Only now: what is given back before the cancel comes back at once.
+		c.holds.close()
+		close(c.draining)
+		close(stopHolds)
+		await(ctx, holdsStopped)
+		if ctx.Err() != nil {
+			return // the connection hangs
+		}
+		if s != nil {
 			c.giveBackAll(s)
 		}
 		c.workers.Wait()
@@ -111,10 +113,10 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 // giveBackAll gives back what is ready and what is held.
 func (c *Consumer) giveBackAll(s *session) {
 	for _, t := range c.ready.take(s) {
-		c.giveBack(t, Action{})
+		c.giveBack(t, Action{}, redeliver.ErrDraining)
 	}
 	for _, x := range c.holds.take(s) {
-		c.giveBack(x.task, x.next)
+		c.giveBack(x.task, x.next, redeliver.ErrDraining)
 	}
 }
 

@@ -248,3 +248,63 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestNotStartedInTime: what no worker starts goes back before the broker's
+// consumer timeout, and is delivered again.
+func TestNotStartedInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{
+			broker: newFakeBroker(message("slow"), message("a"), message("b")),
+			config: redeliver.Config{Workers: 1},
+			handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				if m.ID == "slow" {
+					time.Sleep(28 * time.Minute) // of 30, and 22.5 that a delivery may be held
+				}
+				return redeliver.Ack()
+			},
+		}
+		c := run(t, s)
+		pass(25 * time.Minute)
+		back := c.events.of(redeliver.EventHandedBack)
+		if len(back) != 2 || !errors.Is(back[0].Err, errNotStarted) {
+			t.Errorf("handed back: %+v", back)
+		}
+		pass(time.Hour)
+		if got := c.Stats(); got.Acked != 3 || got.HandedBack != 2 || got.SessionsLost != 0 {
+			t.Errorf("%+v", got)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDrainCancelsFirst: what waits goes back after the cancel, so that it does
+// not come again.
+func TestDrainCancelsFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{
+			broker: newFakeBroker(),
+			config: redeliver.Config{Workers: 4, MaxHeld: 2},
+			handler: func(context.Context, *redeliver.Message) redeliver.Outcome {
+				return redeliver.RetryAfter(time.Minute, errBoom)
+			},
+		}
+		s.broker.slowStop = 10 * time.Second
+		for i := range 6 { // two are held, four workers wait with theirs
+			s.broker.publish(message(fmt.Sprint(i)))
+		}
+		c := run(t, s)
+		pass(time.Second)
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+		for i := range 6 {
+			if verbs := s.broker.verbs(fmt.Sprint(i)); len(verbs) != 1 {
+				t.Errorf("message %d was settled with %v, want once", i, verbs)
+			}
+		}
+	})
+}

@@ -161,6 +161,8 @@ func checkSequence(topic string, p Policy, s *redeliver.Sequence) error {
 	case p.Sequenced && (s == nil || s.Key == nil):
 		return fmt.Errorf("topic %q is sequenced: say in Config.Sequence which messages belong together, "+
 			"such as &redeliver.Sequence{Key: redeliver.KeyFromRoutingKey}", topic)
+	case p.Sequenced && s.OnFailure != "" && s.OnFailure != redeliver.SkipFailed && s.OnFailure != redeliver.FailAll:
+		return fmt.Errorf("topic %q: Config.Sequence.OnFailure is %q; use redeliver.SkipFailed or redeliver.FailAll", topic, s.OnFailure)
 	case !p.Sequenced && s != nil && !p.NeverGivesUp:
 		return fmt.Errorf("topic %q is not sequenced, so its messages are in no order that Config.Sequence could keep; "+
 			"set sequenced on the topic resource, or leave Config.Sequence out", topic)

@@ -28,6 +28,8 @@ type fakeBroker struct {
 	refusals []error
 	session  *fakeSession // the one that is open
 	opened   int
+	// slowStop is how long Stop takes.
+	slowStop time.Duration
 	// hang makes Stop and Settle block until the session is closed.
 	hang bool
 }
@@ -142,6 +144,10 @@ func (s *fakeSession) Settle(d *Delivery, verb Verb) error {
 
 func (s *fakeSession) Unsent() int { return 0 }
 
+func (s *fakeSession) Hold(*Delivery) {}
+
+func (s *fakeSession) Diagnose(lost error) error { return lost }
+
 func (s *fakeSession) Stop(ctx context.Context) error {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -150,6 +156,11 @@ func (s *fakeSession) Stop(ctx context.Context) error {
 		<-ctx.Done()
 		s.b.mu.Lock()
 		return ctx.Err()
+	}
+	if s.b.slowStop > 0 {
+		s.b.mu.Unlock()
+		time.Sleep(s.b.slowStop)
+		s.b.mu.Lock()
 	}
 	s.stopped = true
 	s.b.changed.Broadcast()

@@ -163,9 +163,13 @@ func (c *Consumer) Health() redeliver.Health {
 		down("%s", v.phase)
 	}
 	if !v.connected && v.phase != phaseClosed && v.phase != phaseNew {
-		down("it is not subscribed to queue %q and connects again (failed attempts: %d): %v", c.manifest.WorkQueue.Name, v.attempts, v.lost)
+		down("it is not subscribed to queue %q and connects again (failed attempts: %d): %v", c.queue.Name, v.attempts, v.lost)
 	}
-	for queue := range v.missing {
+	for queue, again := range v.missing {
+		if now.Sub(again) > troubleLasts { // nobody has needed it for long
+			delete(v.missing, queue)
+			continue
+		}
 		degraded("hold queue %q is missing: its waits happen in the consumer; apply the Terraform configuration that has the topic's ladder", queue)
 	}
 	for target, t := range v.setAside {
@@ -180,6 +184,10 @@ func (c *Consumer) Health() redeliver.Health {
 		degraded("as many messages wait as may (max_held %d): workers wait with theirs, and take in no more", c.cfg.MaxHeld)
 	}
 	if c.lanes != nil {
+		if n := c.lanes.waiting(); n > c.cfg.Prefetch/2 {
+			degraded("%d of %d prefetched messages wait behind others of their keys, and keep messages of other keys from being delivered; raise Prefetch, or look at why the first ones fail",
+				n, c.cfg.Prefetch)
+		}
 		if n := c.lanes.failedKeys(); n > 0 {
 			degraded("%d keys failed: their messages are dead-lettered until the keys are reset", n)
 		}

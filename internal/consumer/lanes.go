@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
@@ -136,6 +137,29 @@ func (l *lanes) forget(s *session) (waited int) {
 		}
 	}
 	return waited
+}
+
+// hasOlder says whether a task waits behind another that was received before a
+// time.
+func (l *lanes) hasOlder(before time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, in := range l.lanes {
+		if len(in.waiting) > 0 && in.waiting[0].Received.Before(before) {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting counts the tasks that wait behind others of their keys.
+func (l *lanes) waiting() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, in := range l.lanes {
+		n += len(in.waiting)
+	}
+	return n
 }
 
 // failedKeys counts the keys whose messages are dead-lettered.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,99 @@ func TestSequenceKeyThatPanics(t *testing.T) {
 		pass(time.Second)
 		if got := c.Stats(); got.Acked != 1 || got.DeadLettered != 1 {
 			t.Errorf("%+v", got)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSequenceResetWhileItFails: a key that is reset while its backlog is being
+// dead-lettered stays reset.
+func TestSequenceResetWhileItFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c *running
+		var handled []string
+		var resets int
+		s := setup{
+			spec:   sequenced,
+			broker: newFakeBroker(message("a/1"), message("a/2"), message("a/3"), message("a/4")),
+			handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				if m.ID == "a/1" {
+					return redeliver.Reject(errBoom)
+				}
+				handled = append(handled, m.ID)
+				return redeliver.Ack()
+			},
+		}
+		s.config = redeliver.Config{
+			Sequence: &redeliver.Sequence{Key: byKey, OnFailure: redeliver.FailAll},
+			OnEvent: func(e redeliver.Event) { // in the middle of the rejection of a/2
+				if e.Kind == redeliver.EventDeadLettered && e.Message.ID == "a/2" && c.ResetSequence("a") {
+					resets++
+				}
+			},
+		}
+		ready := make(chan struct{})
+		answer := s.handler
+		s.handler = func(ctx context.Context, m *redeliver.Message) redeliver.Outcome {
+			<-ready
+			return answer(ctx, m)
+		}
+		c = run(t, s)
+		close(ready)
+		pass(time.Second)
+		if resets != 1 || len(handled) != 2 || handled[0] != "a/3" || handled[1] != "a/4" {
+			t.Errorf("after %d resets %v were handled, want a/3 and a/4 after one", resets, handled)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSequenceOutlivesTheConsumerTimeout: an outage that is longer than a
+// delivery may be held costs no message of the key its retries, and no order.
+func TestSequenceOutlivesTheConsumerTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 12
+		over := time.Now().Add(2 * time.Hour)
+		calls := make(map[string]int)
+		var done []string
+		s := setup{
+			spec: func(s *topology.Spec) {
+				sequenced(s)
+				s.Retry.Delays, s.Retry.MaxRetries = []time.Duration{time.Minute, 4 * time.Minute}, 5 // 17 minutes in all
+			},
+			broker: newFakeBroker(),
+			config: redeliver.Config{Sequence: &redeliver.Sequence{Key: byKey}},
+			handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				calls[m.ID]++
+				if time.Now().Before(over) {
+					return redeliver.Retry(errBoom)
+				}
+				done = append(done, m.ID)
+				return redeliver.Ack()
+			},
+		}
+		for i := range n {
+			s.broker.publish(message(fmt.Sprintf("a/%03d", i)))
+		}
+		c := run(t, s)
+		pass(6 * time.Hour)
+		stats := c.Stats()
+		if stats.DelayTooLong != 0 || stats.SessionsLost == 0 {
+			t.Errorf("%+v: want sessions that were renewed, and no message given up for lack of time", stats)
+		}
+		for _, e := range c.events.of(redeliver.EventDeadLettered) {
+			if calls[e.Message.ID] < 2 {
+				t.Errorf("%s was dead-lettered after %d calls", e.Message.ID, calls[e.Message.ID])
+			}
+		}
+		if len(done) == 0 || !slices.IsSorted(done) || len(done)+int(stats.DeadLettered) != n {
+			t.Errorf("done %v and %d dead-lettered, want all %d in order", done, stats.DeadLettered, n)
 		}
 		if err := c.wait(); err != nil {
 			t.Error(err)

@@ -171,7 +171,8 @@ func (p *Policy) RetryCount(d *Delivery) int {
 	if p.republishes() {
 		count = p.headerCount(d.Message.Headers)
 	}
-	if p.BrokerCounts && p.Strategy != topology.Republish {
+	// In a sequenced topic the broker counts sessions that ended and no retries: those happen here.
+	if p.BrokerCounts && p.Strategy != topology.Republish && !p.Sequenced {
 		count += clamp(d.Count, p.MaxRetries) // each is bounded, so that the sum cannot overflow
 	}
 	return int(clamp(count, p.MaxRetries))

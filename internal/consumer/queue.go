@@ -1,6 +1,10 @@
 package consumer
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // readyQueue is where tasks wait for a worker. Its length is bounded by the
 // prefetch of the one session that is alive: the tasks of a session that ended
@@ -91,12 +95,16 @@ func (q *readyQueue) stop() {
 
 // take takes out the tasks of a session.
 func (q *readyQueue) take(s *session) []*task {
+	return q.takeWhere(func(t *task) bool { return t.session == s })
+}
+
+func (q *readyQueue) takeWhere(wanted func(*task) bool) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var taken []*task
 	kept := q.tasks[:0]
 	for _, t := range q.tasks[q.head:] {
-		if t.session == s {
+		if wanted(t) {
 			taken = append(taken, t)
 		} else {
 			kept = append(kept, t)
@@ -105,4 +113,18 @@ func (q *readyQueue) take(s *session) []*task {
 	clear(q.tasks[len(kept):])
 	q.tasks, q.head = kept, 0
 	return taken
+}
+
+// hasOlder says whether a task waits that was received before a time. The first
+// one need not be the oldest: one that is handed out again was received earlier
+// than where it stands.
+func (q *readyQueue) hasOlder(before time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.tasks[q.head:], func(t *task) bool { return t.Received.Before(before) })
+}
+
+// takeOlder takes out the tasks that were received before a time.
+func (q *readyQueue) takeOlder(before time.Time) []*task {
+	return q.takeWhere(func(t *task) bool { return t.Received.Before(before) })
 }

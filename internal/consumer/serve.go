@@ -40,8 +40,11 @@ func (c *Consumer) receive(s *session) {
 		t := &task{session: s}
 		if err := s.Receive(&t.Delivery); err != nil {
 			if !errors.Is(err, io.EOF) {
-				s.lost = err
-				s.end()
+				s.end() // before anything else: what it delivered is the broker's again
+				s.lost = s.Diagnose(err)
+				if s.renewed.Load() {
+					s.lost = &LostError{Reason: LostRenewed}
+				}
 			}
 			return
 		}
@@ -80,12 +83,15 @@ func (c *Consumer) admit(t *task) {
 func (c *Consumer) serve(ctx context.Context) error {
 	pause := backoffFirst
 	for {
-		select {
-		case <-ctx.Done():
+		if !c.watch(ctx, c.current) {
+			if c.current.renewed.Load() {
+				c.motion.add(-1)
+			}
 			return nil
-		case <-c.current.received:
 		}
-		c.motion.add(1)
+		if !c.current.renewed.Load() { // else renew has said so
+			c.motion.add(1)
+		}
 		if c.clock.Now().Sub(c.current.since) >= stableAfter {
 			pause = backoffFirst
 		}
@@ -111,6 +117,75 @@ func (c *Consumer) serve(ctx context.Context) error {
 		}
 		c.motion.add(-1)
 	}
+}
+
+// watchParts is how many looks at what waits for a worker there are in the time
+// that a delivery may be held.
+const watchParts = 16
+
+// watch waits until a session has ended; it returns false when ctx ended first.
+// Meanwhile it gives back what has waited for a worker so long that the broker's
+// consumer timeout is near: the broker would take back everything, and end the
+// session. It goes by the machine's clock, whatever the consumer's is.
+func (c *Consumer) watch(ctx context.Context, s *session) bool {
+	ticker := time.NewTicker(max(time.Millisecond, c.policy.HoldBound/watchParts))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.received:
+			return true
+		case <-ticker.C:
+			c.giveBackLate(s)
+		}
+	}
+}
+
+// errNotStarted is why a message was handed back that no worker had started.
+var errNotStarted = errors.New("it waited for a worker until the broker's consumer timeout was near")
+
+// giveBackLate gives back the deliveries of a session that no worker has started
+// within the time that they may be held.
+func (c *Consumer) giveBackLate(s *session) {
+	before := c.clock.Now().Add(-c.policy.HoldBound)
+	if c.lanes != nil {
+		if c.ready.hasOlder(before) || c.lanes.hasOlder(before) {
+			c.renew(s)
+		}
+		return
+	}
+	late := c.ready.takeOlder(before)
+	if len(late) == 0 {
+		return
+	}
+	c.log.Warn("messages handed back that waited for a worker until the broker's consumer timeout was near; handle them faster, or lower Prefetch",
+		"messages", len(late), "workers", c.cfg.Workers, "prefetch", c.cfg.Prefetch)
+	for _, t := range late {
+		c.giveBack(t, Action{}, errNotStarted)
+	}
+}
+
+// renew ends a session of a sequenced topic, because the broker's consumer
+// timeout is near for one of its messages. The broker takes back all of them at
+// once and in order, and delivers them again with the time that they need; given
+// back by itself, the one would come behind its successors. Handlers that run
+// lose their outcome, as when a connection is lost.
+func (c *Consumer) renew(s *session) {
+	if s.renewed.Swap(true) {
+		return
+	}
+	c.motion.add(1)
+	s.end()
+	c.log.Warn("the broker's consumer timeout is near for a message of a sequenced topic: all messages go back, in order, and come again; "+
+		"lower Prefetch, shorten the delays, or raise the consumer timeout", "session", s.number)
+	go func() { // Receive returns with this, and serve goes on from there
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			c.log.Debug("closing a renewed session", "session", s.number, "error", err)
+		}
+	}()
 }
 
 // lose takes a session that has ended out of service. What it delivered belongs

@@ -33,8 +33,16 @@ func (c *Consumer) Stats() redeliver.Stats {
 		Republished: n.republished.Load(), Hopped: n.hopped.Load(), HoldQueueMissing: n.holdQueueMissing.Load(),
 		SetAsideFailed: n.setAsideFailed.Load(), SetAsideFailures: c.health.setAsideFailures(), HandedBack: n.handedBack.Load(), Dropped: n.dropped.Load(),
 		SessionsLost: n.sessionsLost.Load(), Reconnects: n.reconnects.Load(),
-		Held: c.holds.len(), Running: c.running(),
+		Held: c.holds.len(), Waiting: c.waiting(), Running: c.running(),
 	}
+}
+
+// waiting is how many messages wait behind another of their key.
+func (c *Consumer) waiting() int {
+	if c.lanes == nil {
+		return 0
+	}
+	return c.lanes.waiting()
 }
 
 // handled is how often handlers were called, and running how many run.
@@ -165,10 +173,10 @@ func (c *Consumer) noteCause(a Action) {
 	}
 }
 
-// noteHandedBack counts a message that was given back because of a shutdown.
-func (c *Consumer) noteHandedBack(t *task) {
+// noteHandedBack counts a message that was given back before its time.
+func (c *Consumer) noteHandedBack(t *task, why error) {
 	c.counters.handedBack.Add(1)
-	c.emitFor(t, redeliver.Event{Kind: redeliver.EventHandedBack, Err: redeliver.ErrDraining})
+	c.emitFor(t, redeliver.Event{Kind: redeliver.EventHandedBack, Err: why})
 }
 
 // noteUnpublished counts, logs and tells of a copy that was not taken.

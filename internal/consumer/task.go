@@ -59,6 +59,9 @@ type session struct {
 	received chan struct{}
 	lost     error
 
+	// renewed says that the consumer itself ended it.
+	renewed atomic.Bool
+
 	// ended is closed, and dead is true, when the session has ended: nothing can be settled then.
 	ended   chan struct{}
 	dead    atomic.Bool

@@ -28,6 +28,12 @@ type Session interface {
 	// again. It may be called from several goroutines. An acknowledgement may wait for others, for some milliseconds.
 	Settle(d *Delivery, verb Verb) error
 
+	// Hold says that a delivery will stay unsettled for a while, so that the acknowledgement of no other waits for it.
+	Hold(d *Delivery)
+
+	// Diagnose says more about the error with which Receive ended, and may ask the broker for some seconds.
+	Diagnose(lost error) error
+
 	// Unsent is how many acknowledgements were taken by Settle and never reached the broker, which delivers their messages
 	// again. It is known after Close.
 	Unsent() int
@@ -62,6 +68,10 @@ type Publisher interface {
 // leads to it.
 var ErrNoQueue = errors.New("no queue took it")
 
+// ErrUnpublishable says that a copy can never be published, whatever is tried:
+// it is too large, say.
+var ErrUnpublishable = errors.New("the copy cannot be published")
+
 // Delivery is one message as the broker sent it.
 type Delivery struct {
 	// Message is complete except for Topic and RetryCount.
@@ -72,6 +82,10 @@ type Delivery struct {
 	Tag uint64
 	// Received is when the client took it off the wire, as far as it can tell.
 	Received time.Time
+
+	// Prev, Next and Held are the session's own: its unsettled deliveries in order, and whether this one is held.
+	Prev, Next *Delivery
+	Held       bool
 }
 
 // Copy is a message on its way to another queue.
@@ -90,8 +104,8 @@ type Copy struct {
 // Verb is a way of settling a delivery.
 type Verb uint8
 
-// The verbs. They are ways of leaving the consumer's hands; Again and Publish
-// are carried out by the engine and end in one of the others.
+// The verbs. They are ways of leaving the consumer's hands; Again,
+// Publish and Renew are carried out by the engine.
 const (
 	verbNone Verb = iota
 	// VerbAck: the message is done.
@@ -109,11 +123,13 @@ const (
 	VerbAgain
 	// VerbPublish publishes a copy and then acknowledges.
 	VerbPublish
+	// VerbRenew ends the session, so that the broker takes everything back in order, and begins another one.
+	VerbRenew
 )
 
 // String names the verb for a log.
 func (v Verb) String() string {
-	return [...]string{"none", "ack", "requeue", "hand_back", "dead_letter", "again", "publish"}[v]
+	return [...]string{"none", "ack", "requeue", "hand_back", "dead_letter", "again", "publish", "renew"}[v]
 }
 
 // LostError says why a session ended without being asked to.
@@ -139,6 +155,8 @@ const (
 	LostQueueDeleted LostReason = "queue deleted"
 	// LostCancelled: the broker cancelled the consumer and it is not known why.
 	LostCancelled LostReason = "consumer cancelled by the broker"
+	// LostRenewed: the consumer ended it, because the consumer timeout was near for a message of a sequenced topic.
+	LostRenewed LostReason = "renewed"
 )
 
 // Error implements error.

@@ -27,6 +27,7 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 		err := &redeliver.PanicError{}
 		c.counters.panicked.Add(1)
 		c.log.Error("the handler ended its goroutine; the message will be retried", messageAttrs(unfinished, "error", err)...)
+		current = nil
 		c.settle(unfinished, redeliver.Retry(err))
 		s.clear()
 	}
@@ -40,13 +41,14 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 			c.nextInLane(t, Action{})
 			continue // the broker has it again, and nobody here has seen it
 		}
-		current = t
 		s.set(t, c.clock.Now())
-		if c.lanes != nil && c.lanes.failed(t) {
-			c.settle(t, redeliver.Reject(redeliver.ErrSequenceFailed))
-		} else {
-			c.settle(t, c.handle(t, s))
+		outcome := redeliver.Reject(redeliver.ErrSequenceFailed)
+		if c.lanes == nil || !c.lanes.failed(t) {
+			current = t
+			outcome = c.handle(t, s)
+			current = nil // from here on the task may be settled
 		}
+		c.settle(t, outcome)
 		s.clear()
 	}
 }
@@ -186,10 +188,11 @@ func (c *Consumer) facts(t *task) Facts {
 // hold keeps a task until its action is due. Where as many are held as may be,
 // the calling worker waits with it, unless the caller is none (beyond).
 func (c *Consumer) hold(t *task, a Action, beyond bool) {
+	t.session.Hold(&t.Delivery)
 	switch c.holds.add(t, a, c.clock.Now().Add(a.Hold), beyond) {
 	case holdTaken:
 	case holdClosed:
-		c.giveBack(t, a)
+		c.giveBack(t, a, redeliver.ErrDraining)
 	case holdEnded:
 		c.drop(t)
 	case holdFull:
@@ -205,7 +208,7 @@ func (c *Consumer) hold(t *task, a Action, beyond bool) {
 		case <-t.session.ended:
 			c.drop(t)
 		case <-c.draining:
-			c.giveBack(t, a)
+			c.giveBack(t, a, redeliver.ErrDraining)
 		}
 	}
 }
@@ -219,6 +222,9 @@ func (c *Consumer) finish(t *task, a Action) {
 		c.ready.push(t)
 	case VerbPublish:
 		c.publish(t, a)
+	case VerbRenew:
+		c.renew(t.session)
+		c.drop(t)
 	default:
 		if err := c.settleNow(t, a.Verb); err != nil {
 			c.drop(t)
@@ -236,7 +242,9 @@ func (c *Consumer) nextInLane(t *task, a Action) {
 	}
 	switch a.Fate {
 	case FateDeadLettered, FateParked, FateDiscarded:
-		c.lanes.fail(t)
+		if !errors.Is(a.Reason, redeliver.ErrSequenceFailed) { // that one failed because of its key, which may have been reset since
+			c.lanes.fail(t)
+		}
 	}
 	if next := c.lanes.leave(t); next != nil {
 		c.ready.push(next)
@@ -250,10 +258,9 @@ func (c *Consumer) settleNow(t *task, verb Verb) error {
 	return t.session.Settle(&t.Delivery, verb)
 }
 
-// giveBack returns a task to the broker before its time, because the consumer
-// shuts down: it waits for a to be carried out, or nobody has started it and a
-// is nothing.
-func (c *Consumer) giveBack(t *task, a Action) {
+// giveBack returns a task to the broker before its time: it waits for a to be
+// carried out, or nobody has started it and a is nothing.
+func (c *Consumer) giveBack(t *task, a Action, why error) {
 	if c.policy.Sequenced {
 		// One by one, messages would come back among those that were not delivered yet. Closing the session gives all of them
 		// back at once and in order.
@@ -263,7 +270,7 @@ func (c *Consumer) giveBack(t *task, a Action) {
 		c.drop(t)
 		return
 	}
-	c.noteHandedBack(t)
+	c.noteHandedBack(t, why)
 }
 
 // publish sends a copy on its way. The task waits with the publisher for the
@@ -306,8 +313,7 @@ func (c *Consumer) published(t *task, a Action, err error) {
 
 // unpublished goes on with a task whose copy was not taken.
 func (c *Consumer) unpublished(t *task, a Action, err error) {
-	missing := errors.Is(err, ErrNoQueue)
-	next := c.policy.DecideUnpublished(c.facts(t), a, missing)
+	next := c.policy.DecideUnpublished(c.facts(t), a, err)
 	c.noteUnpublished(t, a, next, err)
 	if next.Hold > 0 {
 		c.hold(t, next, true)

@@ -107,18 +107,18 @@ func TestMove(t *testing.T) {
 			y := newYard(t, brokertest.Shared(t))
 			y.declare("from", args)
 			y.declare("to", args)
-			ids := y.fill("from", 3000)
+			ids := y.fill("from", 1500)
 			var told []Report
 			o := y.options("from", "to")
 			o.Progress = func(r Report) { told = append(told, r) }
 			r, err := Move(t.Context(), o)
-			if err != nil || r.Found != 3000 || r.Moved != 3000 || r.Left != 0 || r.Skipped+r.Failed+r.Doubtful != 0 {
+			if err != nil || r.Found != 1500 || r.Moved != 1500 || r.Left != 0 || r.Skipped+r.Failed+r.Doubtful != 0 {
 				t.Errorf("%+v %v", r, err)
 			}
-			if last := told[len(told)-1]; last.Moved != 3000 {
+			if last := told[len(told)-1]; last.Moved != 1500 {
 				t.Errorf("the last progress: %+v", last)
 			}
-			same(t, "moved", y.ids("to", 3000), ids)
+			same(t, "moved", y.ids("to", 1500), ids)
 			same(t, "left", y.ids("from", 0), nil)
 		})
 	}
@@ -241,27 +241,27 @@ func TestInterrupted(t *testing.T) {
 			y := newYard(t, brokertest.Shared(t))
 			y.declare("from", args)
 			y.declare("to", args)
-			ids := y.fill("from", 3000)
+			ids := y.fill("from", 1500)
 			moved := 0
 			for range 2 {
 				ctx, cancel := context.WithCancel(t.Context())
 				o := y.options("from", "to")
 				o.Edit = func(d *amqp091.Delivery, _ *amqp091.Publishing) {
-					if d.MessageId == ids[moved+700] {
+					if d.MessageId == ids[moved+400] {
 						cancel()
 					}
 				}
 				r, err := Move(ctx, o)
-				if !errors.Is(err, context.Canceled) || r.Moved < 700 || r.Doubtful+r.Failed != 0 || r.Left != r.Found-r.Moved {
+				if !errors.Is(err, context.Canceled) || r.Moved < 400 || r.Doubtful+r.Failed != 0 || r.Left != r.Found-r.Moved {
 					t.Errorf("%+v %v", r, err)
 				}
 				moved += r.Moved
 				cancel()
 			}
-			if r, err := Move(t.Context(), y.options("from", "to")); err != nil || r.Moved != 3000-moved {
+			if r, err := Move(t.Context(), y.options("from", "to")); err != nil || r.Moved != 1500-moved {
 				t.Errorf("%+v %v", r, err)
 			}
-			same(t, "moved", y.ids("to", 3000), ids)
+			same(t, "moved", y.ids("to", 1500), ids)
 		})
 	}
 }
@@ -403,7 +403,7 @@ func TestConnectionsClosed(t *testing.T) {
 			y := newYard(t, brokertest.Shared(t))
 			y.declare("from", args)
 			y.declare("to", args)
-			ids := y.fill("from", 5000)
+			ids := y.fill("from", 1500)
 			user, pass := brokertest.User(t, y.b, y.vhost, "", ".*", ".*")
 			y.url = y.b.AMQPURLAs(y.vhost, user, pass)
 			doubtful := 0
@@ -411,7 +411,7 @@ func TestConnectionsClosed(t *testing.T) {
 				o := y.options("from", "to")
 				looked := 0
 				o.Edit = func(*amqp091.Delivery, *amqp091.Publishing) {
-					if looked++; looked == 1000 {
+					if looked++; looked == 500 {
 						brokertest.Request(t, y.b, http.MethodDelete, "/api/connections/username/"+url.PathEscape(user), nil)
 					}
 				}
@@ -454,13 +454,13 @@ func TestBrokerKilled(t *testing.T) {
 	y := newYard(t, b)
 	y.declare("from", queueKinds["quorum"])
 	y.declare("to", queueKinds["quorum"])
-	ids := y.fill("from", 5000)
+	ids := y.fill("from", 1500)
 	if err := b.Restart(t.Context()); err != nil { // a quorum queue that was never restarted may come back empty from a crash
 		t.Fatal(err)
 	}
 	o := y.options("from", "to")
 	o.Edit = func(d *amqp091.Delivery, _ *amqp091.Publishing) {
-		if d.MessageId == ids[2000] {
+		if d.MessageId == ids[700] {
 			if err := b.Kill(); err != nil {
 				t.Error(err)
 			}

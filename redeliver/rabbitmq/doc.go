@@ -24,7 +24,7 @@
 // What publishes needs write permission on an exchange as well, which [Open]
 // checks: the strategies republish and hybrid, park = "publish", and a
 // convention whose work queue has no dead-letter exchange. Copies go through a
-// second connection that is opened with the first copy. The provider function
+// second connection, for each shard of a sharded topic. The provider function
 // build_permissions says what a manifest needs.
 //
 // # When the connection is lost

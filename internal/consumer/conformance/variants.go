@@ -115,7 +115,7 @@ func (v variant) retryWait(count int, asked time.Duration) wait {
 		in = again
 	}
 	if v.strategy == topology.BrokerDelayed {
-		return wait{place: delayed, lasts: asked + min(v.delayMin()*time.Duration(count+1), v.delayMax())}
+		return wait{place: delayed, lasts: max(asked, min(v.delayMin()*time.Duration(count+1), v.delayMax()))}
 	}
 	return v.wait(in, v.delays()[min(count, 1)], asked)
 }

@@ -102,6 +102,12 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
 // Unsent implements consumer.Session.
 func (s *session) Unsent() int { return 0 }
 
+// Hold implements consumer.Session: nothing waits for anything here.
+func (s *session) Hold(*consumer.Delivery) {}
+
+// Diagnose implements consumer.Session.
+func (s *session) Diagnose(lost error) error { return lost }
+
 // Stop implements consumer.Session.
 func (s *session) Stop(context.Context) error {
 	s.lock()

@@ -1,56 +1,61 @@
 package rabbitmq
 
 import (
+	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 )
 
 const (
 	// flushAfter is how long an acknowledgement waits for others at most.
 	flushAfter = 5 * time.Millisecond
-	// flushPart is the part of the prefetch that is acknowledged without waiting: the broker sends the next ones while the
+	// flushPart is the part of the window that is acknowledged without waiting: the broker sends the next ones while the
 	// rest is handled.
 	flushPart = 4
 )
 
-// acks coalesces the acknowledgements of one channel. The longest prefix of
-// deliveries that are all settled is acknowledged at once (multiple=true), never
-// across one that is not: the broker would take that one as done too. What is
-// acknowledged behind an unsettled delivery waits for it for as long as the next
-// flush, and is then acknowledged by itself, since a delivery that is held may
-// stay for minutes.
+// acks coalesces the acknowledgements of one channel. Everything below the
+// lowest delivery that is not settled is acknowledged at once (multiple=true),
+// never across that one: the broker would take it as done too. What is
+// acknowledged above it is acknowledged by itself: at once where it is known to
+// be held, which may last for minutes, and else when a flush has passed, since a
+// handler that runs may return any moment.
 //
-// The deliveries of a channel with one consumer have the tags 1, 2, 3, ...
+// The deliveries of a channel have the tags 1, 2, 3, ... Of those that were
+// delivered, only the unsettled ones are remembered, which are no more than the
+// prefetch.
 type acks struct {
-	ch acknowledger
-	// batch is how many acknowledgements are sent without waiting for more.
-	batch int
+	ch       acknowledger
+	prefetch int
 	// flushed is when something was written last, in nanoseconds since 1970.
 	flushed *atomic.Int64
 
-	// sending serialises what is written to the channel after looking at states: a multiple acknowledgement must not
+	// sending serialises what is written to the channel after looking at the rest: a multiple acknowledgement must not
 	// overtake the rejection of a delivery that it covers. It is taken before mu.
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// states are those of the deliveries from first on, in a ring: states[tag & (len-1)].
-	states []ackState
-	// first is the lowest tag that is not known to be settled, and last the highest that was delivered.
-	first, last uint64
-	// top is the highest tag below first that is acknowledged and not flushed; 0 is none.
-	top uint64
-	// pending is how many acknowledgements wait to be flushed.
-	pending int
+	// head and tail are the unsettled deliveries, in order, and held is how many of them are held.
+	head, tail *consumer.Delivery
+	held       int
+	// fresh are the tags to be acknowledged, and aged those that a flush has passed by.
+	fresh, aged []uint64
 	// timer flushes after flushAfter; armed says that it runs.
 	timer *time.Timer
 	armed bool
-	// closed: nothing is flushed any more.
+	// closed: nothing is flushed any more. unsent counts the acknowledgements that did not get through.
 	closed bool
+	unsent int
 	// failed is why a flush failed.
 	failed error
+	// single is scratch space of a flush, which holds sending.
+	single []uint64
 }
 
 // acknowledger is a channel as acks uses it.
@@ -60,44 +65,73 @@ type acknowledger interface {
 
 var _ acknowledger = (*amqp091.Channel)(nil)
 
-// ackState is what has become of a delivery.
-type ackState uint8
+// errAcksClosed is returned for acknowledgements that would reach nothing.
+var errAcksClosed = errors.New("the session takes no more acknowledgements")
 
-const (
-	// unsettled: nobody has said what becomes of it.
-	unsettled ackState = iota
-	// acked: it is to be acknowledged.
-	acked
-	// waited: it is to be acknowledged, and a flush has passed since.
-	waited
-	// gone: the broker was told.
-	gone
-)
-
-// newAcks makes the coalescer of a channel. The ring has room for what the
-// broker may send, and grows where it has sent more, as it may when the channel
-// is rejected messages quickly.
+// newAcks makes the coalescer of a channel.
 func newAcks(ch acknowledger, prefetch int, flushed *atomic.Int64) *acks {
-	size := 64
-	for size < 2*prefetch {
-		size *= 2
-	}
-	a := &acks{ch: ch, flushed: flushed, batch: max(1, prefetch/flushPart), states: make([]ackState, size), first: 1}
+	a := &acks{ch: ch, prefetch: prefetch, flushed: flushed}
 	a.timer = time.AfterFunc(time.Hour, func() { a.flush(true) })
 	a.timer.Stop()
 	return a
 }
 
-// ack notes that a delivery is done. It returns an error when an earlier flush
-// failed: the channel is closed then.
-func (a *acks) ack(tag uint64) error {
+// deliver notes a delivery. They come in the order of their tags.
+func (a *acks) deliver(d *consumer.Delivery) {
 	a.mu.Lock()
-	a.grow(tag)
-	a.states[a.slot(tag)] = acked
-	a.last = max(a.last, tag)
-	a.pending++
-	err := a.failed
-	full := a.pending >= a.batch
+	d.Prev = a.tail
+	if a.tail == nil {
+		a.head = d
+	} else {
+		a.tail.Next = d
+	}
+	a.tail = d
+	a.mu.Unlock()
+}
+
+// hold notes that a delivery will stay unsettled for a while.
+func (a *acks) hold(d *consumer.Delivery) {
+	a.mu.Lock()
+	if !d.Held {
+		d.Held = true
+		a.held++
+	}
+	a.mu.Unlock()
+}
+
+// forget takes a delivery out of the unsettled ones. a.mu is held.
+func (a *acks) forget(d *consumer.Delivery) {
+	if d.Prev == nil {
+		a.head = d.Next
+	} else {
+		d.Prev.Next = d.Next
+	}
+	if d.Next == nil {
+		a.tail = d.Prev
+	} else {
+		d.Next.Prev = d.Prev
+	}
+	d.Prev, d.Next = nil, nil
+	if d.Held {
+		d.Held = false
+		a.held--
+	}
+}
+
+// ack notes that a delivery is done. It returns an error when it will not get
+// through, or an earlier one did not: the channel is closed then.
+func (a *acks) ack(d *consumer.Delivery) error {
+	a.mu.Lock()
+	if a.closed || a.failed != nil {
+		defer a.mu.Unlock()
+		if a.failed != nil {
+			return a.failed
+		}
+		return errAcksClosed
+	}
+	a.forget(d)
+	a.fresh = append(a.fresh, d.Tag)
+	full := a.full()
 	if !full && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)
@@ -106,131 +140,126 @@ func (a *acks) ack(tag uint64) error {
 	if full {
 		a.flush(false)
 	}
-	return err
+	return nil
+}
+
+// full says whether enough wait to be sent: a part of what the broker may send
+// while others are held. a.mu is held.
+func (a *acks) full() bool {
+	return len(a.fresh)+len(a.aged) >= max(1, (a.prefetch-a.held)/flushPart)
 }
 
 // settle writes another settlement of a delivery with send, and notes it.
-func (a *acks) settle(tag uint64, send func() error) error {
+func (a *acks) settle(d *consumer.Delivery, send func() error) error {
 	a.sending.Lock()
 	defer a.sending.Unlock()
 	if err := send(); err != nil {
 		return err
 	}
 	a.mu.Lock()
-	a.grow(tag)
-	a.states[a.slot(tag)] = gone
-	a.last = max(a.last, tag)
+	a.forget(d)
 	a.mu.Unlock()
 	return nil
 }
 
-// flush acknowledges what can be. idle says that acknowledgements behind an
-// unsettled delivery that have waited since the last flush wait no longer.
-func (a *acks) flush(idle bool) {
+// flush acknowledges what can be. late says that the time is over in which an
+// acknowledgement waits for an unsettled delivery before it.
+func (a *acks) flush(late bool) {
 	a.sending.Lock()
 	defer a.sending.Unlock()
 	a.mu.Lock()
+	if late {
+		a.armed = false
+	}
 	if a.closed || a.failed != nil {
 		a.mu.Unlock()
 		return
 	}
-	if idle {
-		a.armed = false
-	}
-	top := a.advance()
-	// So many behind one unsettled delivery would narrow the window that the broker fills.
-	single := a.behind(idle || a.pending >= a.batch)
-	if a.pending > 0 && !a.armed {
+	top, covered := a.below()
+	single := a.above(late || a.full())
+	if len(a.fresh)+len(a.aged) > 0 && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)
 	}
 	a.mu.Unlock()
-
-	if top == 0 && len(single) == 0 {
+	if covered == 0 && len(single) == 0 {
 		return
 	}
 	a.flushed.Store(time.Now().UnixNano())
 	var err error
-	if top > 0 {
-		err = a.ch.Ack(top, true)
+	left := covered + len(single)
+	if covered > 0 {
+		if err = a.ch.Ack(top, true); err == nil {
+			left -= covered
+		}
 	}
 	for _, tag := range single {
 		if err == nil {
-			err = a.ch.Ack(tag, false)
+			if err = a.ch.Ack(tag, false); err == nil {
+				left--
+			}
 		}
 	}
 	if err != nil {
 		a.mu.Lock()
 		a.failed = err
+		a.unsent += left
 		a.mu.Unlock()
 	}
 }
 
-// advance moves first over what is settled, and returns the highest tag on the
-// way that is to be acknowledged; 0 is none. a.mu is held.
-func (a *acks) advance() (top uint64) {
-	for a.first <= a.last {
-		slot := a.slot(a.first)
-		switch a.states[slot] {
-		case unsettled:
-			return top
-		case acked, waited:
-			top = a.first
-			a.pending--
-		}
-		a.states[slot] = unsettled
-		a.first++
+// below takes out the acknowledgements below every unsettled delivery: how many
+// they are, and the highest, which covers them all. a.mu is held.
+func (a *acks) below() (top uint64, covered int) {
+	lowest := uint64(math.MaxUint64)
+	if a.head != nil {
+		lowest = a.head.Tag
 	}
-	return top
+	take := func(tags []uint64) []uint64 {
+		kept := tags[:0]
+		for _, tag := range tags {
+			if tag < lowest {
+				top = max(top, tag)
+				covered++
+			} else {
+				kept = append(kept, tag)
+			}
+		}
+		return kept
+	}
+	a.fresh, a.aged = take(a.fresh), take(a.aged)
+	return top, covered
 }
 
-// behind takes out the acknowledgements behind an unsettled delivery that have
-// waited; the others wait from now on, where age is set. a.mu is held.
-func (a *acks) behind(age bool) (tags []uint64) {
-	if a.pending == 0 || !age {
-		return nil
+// above takes out the acknowledgements above an unsettled delivery that do not
+// wait for it: all where it is held, else those that a flush has passed by; with
+// age, this flush passes by the others. a.mu is held.
+func (a *acks) above(age bool) []uint64 {
+	a.single = a.single[:0]
+	switch {
+	case a.head != nil && a.head.Held:
+		a.single = append(append(a.single, a.aged...), a.fresh...)
+		a.aged, a.fresh = a.aged[:0], a.fresh[:0]
+	case age:
+		a.single = append(a.single, a.aged...)
+		a.aged, a.fresh = append(a.aged[:0], a.fresh...), a.fresh[:0]
 	}
-	for tag := a.first + 1; tag <= a.last; tag++ {
-		switch slot := a.slot(tag); a.states[slot] {
-		case acked:
-			a.states[slot] = waited
-		case waited:
-			a.states[slot] = gone
-			a.pending--
-			tags = append(tags, tag)
-		}
-	}
-	return tags
+	return a.single
 }
 
-// close flushes everything and ends the coalescing. It returns how many
-// acknowledgements did not get through.
-func (a *acks) close(flush bool) (lost int) {
+// close ends the coalescing, after a last flush of everything where flush says
+// so. It returns how many acknowledgements did not get through.
+func (a *acks) close(flush bool) (unsent int) {
 	if flush {
-		a.flush(true) // what is behind an unsettled delivery has then waited
+		a.flush(true) // after this one, everything has been passed by
 		a.flush(true)
 	}
 	a.timer.Stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.closed = true
-	return a.pending
-}
-
-func (a *acks) slot(tag uint64) int { return int(tag) & (len(a.states) - 1) } //nolint:gosec // a ring's index
-
-// grow makes room for a tag. a.mu is held.
-func (a *acks) grow(tag uint64) {
-	size := uint64(len(a.states))
-	for tag-a.first >= size && tag > a.first {
-		size *= 2
+	if !a.closed {
+		a.closed = true
+		a.unsent += len(a.fresh) + len(a.aged)
 	}
-	if size == uint64(len(a.states)) {
-		return
-	}
-	bigger := make([]ackState, size)
-	for t := a.first; t <= a.last; t++ {
-		bigger[t&(size-1)] = a.states[a.slot(t)]
-	}
-	a.states = bigger
+	return a.unsent
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 )
 
 // fakeChannel is a channel as the broker sees it: it knows what it has
@@ -82,6 +84,13 @@ func (c *fakeChannel) left() int {
 	return len(c.outstanding)
 }
 
+// delivered is a delivery that acks knows of.
+func delivered(a *acks, tag uint64) *consumer.Delivery {
+	d := &consumer.Delivery{Tag: tag}
+	a.deliver(d)
+	return d
+}
+
 // TestAcksInAnyOrder settles deliveries from many goroutines in random order,
 // with rejections among them.
 func TestAcksInAnyOrder(t *testing.T) {
@@ -93,17 +102,21 @@ func TestAcksInAnyOrder(t *testing.T) {
 			ch := newFakeChannel(n)
 			var written atomic.Int64
 			a := newAcks(ch, prefetch, &written)
-			tags := make(chan uint64)
+			deliveries := make(chan *consumer.Delivery)
 			var workers sync.WaitGroup
 			for range 8 {
 				workers.Go(func() {
-					for tag := range tags {
+					for d := range deliveries {
 						var err error
-						if rand.IntN(10) == 0 {
-							err = a.settle(tag, func() error { return ch.reject(tag) })
-						} else {
-							ch.finish(tag)
-							err = a.ack(tag)
+						switch rand.IntN(10) {
+						case 0:
+							err = a.settle(d, func() error { return ch.reject(d.Tag) })
+						case 1:
+							a.hold(d)
+							fallthrough
+						default:
+							ch.finish(d.Tag)
+							err = a.ack(d)
 						}
 						if err != nil {
 							t.Error(err)
@@ -111,18 +124,18 @@ func TestAcksInAnyOrder(t *testing.T) {
 					}
 				})
 			}
-			window := make([]uint64, 0, prefetch) // handed out in random order within the prefetch
+			window := make([]*consumer.Delivery, 0, prefetch) // handed out in random order within the prefetch
 			for tag := uint64(1); tag <= n || len(window) > 0; {
 				for len(window) < prefetch && tag <= n {
-					window = append(window, tag)
+					window = append(window, delivered(a, tag))
 					tag++
 				}
 				i := rand.IntN(len(window))
-				tags <- window[i]
+				deliveries <- window[i]
 				window[i] = window[len(window)-1]
 				window = window[:len(window)-1]
 			}
-			close(tags)
+			close(deliveries)
 			workers.Wait()
 			if lost := a.close(true); lost != 0 || ch.left() != 0 {
 				t.Errorf("%d acknowledgements left, %d deliveries outstanding", lost, ch.left())
@@ -136,42 +149,79 @@ func TestAcksInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestAcksBehindAHeldDelivery: one delivery that stays unsettled holds up the
-// others for two flushes, not for as long as it is held.
-func TestAcksBehindAHeldDelivery(t *testing.T) {
+// TestAcksAboveAnUnsettledDelivery: one whose handler runs holds up the others
+// for two flushes, and one that is held for one; neither for as long as it lasts.
+func TestAcksAboveAnUnsettledDelivery(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ch := newFakeChannel(20)
-		var written atomic.Int64
-		a := newAcks(ch, 100, &written)
-		for tag := uint64(1); tag <= 20; tag++ {
-			if tag != 5 {
+	for _, held := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ch := newFakeChannel(20)
+			var written atomic.Int64
+			a := newAcks(ch, 100, &written)
+			var fifth *consumer.Delivery
+			for tag := uint64(1); tag <= 20; tag++ {
+				d := delivered(a, tag)
+				if tag == 5 {
+					if fifth = d; held {
+						a.hold(d)
+					}
+					continue
+				}
 				ch.finish(tag)
-				if err := a.ack(tag); err != nil {
+				if err := a.ack(d); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}
-		time.Sleep(flushAfter)
-		synctest.Wait()
-		if frames, _ := ch.written(); ch.left() != 16 || frames != 1 {
-			t.Errorf("after one flush %d are outstanding in %d frames, want 16 in 1", ch.left(), frames)
-		}
-		time.Sleep(flushAfter)
-		synctest.Wait()
-		if ch.left() != 1 {
-			t.Errorf("after two flushes %d are outstanding, want the held one", ch.left())
-		}
-		ch.finish(5)
-		if err := a.ack(5); err != nil {
+			time.Sleep(flushAfter)
+			synctest.Wait()
+			left, frames := 16, 1
+			if held {
+				left, frames = 1, 16
+			}
+			if got, _ := ch.written(); ch.left() != left || got != frames {
+				t.Errorf("held %t: after one flush %d are outstanding in %d frames, want %d in %d", held, ch.left(), got, left, frames)
+			}
+			time.Sleep(flushAfter)
+			synctest.Wait()
+			if ch.left() != 1 {
+				t.Errorf("held %t: after two flushes %d are outstanding, want the one", held, ch.left())
+			}
+			ch.finish(5)
+			if err := a.ack(fifth); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(flushAfter)
+			synctest.Wait()
+			if _, wrong := ch.written(); ch.left() != 0 || len(wrong) > 0 || a.close(true) != 0 {
+				t.Errorf("held %t: %d are outstanding; %v", held, ch.left(), wrong)
+			}
+		})
+	}
+}
+
+// TestAcksWhileMostIsHeld: where few slots of the window are free, a few
+// acknowledgements are enough to be sent.
+func TestAcksWhileMostIsHeld(t *testing.T) {
+	t.Parallel()
+	ch := newFakeChannel(72)
+	var written atomic.Int64
+	a := newAcks(ch, 72, &written)
+	for tag := uint64(1); tag <= 64; tag++ {
+		a.hold(delivered(a, tag))
+	}
+	for tag := uint64(65); tag <= 66; tag++ {
+		d := delivered(a, tag)
+		ch.finish(tag)
+		if err := a.ack(d); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(flushAfter)
-		synctest.Wait()
-		if _, wrong := ch.written(); ch.left() != 0 || len(wrong) > 0 || a.close(true) != 0 {
-			t.Errorf("%d are outstanding; %v", ch.left(), wrong)
-		}
-	})
+	}
+	if ch.left() != 70 {
+		t.Errorf("%d are outstanding, want 70: two of eight free slots are a quarter", ch.left())
+	}
+	if a.close(true) != 0 {
+		t.Error("acknowledgements are left")
+	}
 }
 
 // TestAcksOfALostChannel are counted as not sent, and the next one says why.
@@ -182,19 +232,24 @@ func TestAcksOfALostChannel(t *testing.T) {
 	a := newAcks(ch, 100, &written)
 	for tag := uint64(1); tag <= 3; tag++ {
 		ch.finish(tag)
-		if err := a.ack(tag); err != nil {
+		if err := a.ack(delivered(a, tag)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if lost := a.close(false); lost != 3 {
-		t.Errorf("%d acknowledgements were not sent, want 3", lost)
+	if unsent := a.close(false); unsent != 3 {
+		t.Errorf("%d acknowledgements were not sent, want 3", unsent)
+	}
+	if err := a.ack(delivered(a, 4)); !errors.Is(err, errAcksClosed) || a.close(true) != 3 {
+		t.Errorf("after the end: %v", err)
 	}
 	ch.fail = errors.New("closed")
-	a = newAcks(ch, 1, &written)
-	if err := a.ack(1); err != nil {
-		t.Fatal(err) // it is this one that finds out
+	a = newAcks(ch, 8, &written)
+	for tag := uint64(1); tag <= 2; tag++ {
+		if err := a.ack(delivered(a, tag)); err != nil {
+			t.Fatal(err) // it is the second that finds out
+		}
 	}
-	if err := a.ack(2); !errors.Is(err, ch.fail) {
-		t.Errorf("after a flush that failed: %v", err)
+	if err := a.ack(delivered(a, 3)); !errors.Is(err, ch.fail) || a.close(true) != 2 {
+		t.Errorf("after a flush that failed: %v, %d not sent", err, a.close(true))
 	}
 }

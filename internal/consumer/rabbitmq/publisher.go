@@ -63,11 +63,14 @@ func (p *Publisher) Check(ctx context.Context, targets []*topology.ManifestTarge
 func (p *Publisher) Publish(c consumer.Copy, done func(error)) {
 	msg, target := copyOf(c), c.Target
 	tell := func(err error) {
+		var large *amqp.TooLargeError
 		switch {
+		case errors.As(err, &large):
+			err = fmt.Errorf("%w: %w", consumer.ErrUnpublishable, err)
 		case errors.Is(err, amqp.ErrUnroutable), errors.Is(err, amqp.ErrNoExchange):
 			err = fmt.Errorf("%w: %w", consumer.ErrNoQueue, err)
-			fallthrough
-		case err != nil:
+		}
+		if err != nil {
 			err = fmt.Errorf("publishing to queue %q through exchange %q with routing key %q: %w", target.Name, target.Exchange, target.RoutingKey, err)
 		}
 		done(err)

@@ -168,27 +168,55 @@ func (s *session) received(d *consumer.Delivery, delivery *amqp091.Delivery, ok 
 		}
 	}
 	fillDelivery(d, delivery, time.Now())
+	if s.acks != nil {
+		s.acks.deliver(d)
+	}
 	return nil
+}
+
+// Hold implements consumer.Session.
+func (s *session) Hold(d *consumer.Delivery) {
+	if s.acks != nil {
+		s.acks.hold(d)
+	}
 }
 
 // ended says why nothing more is received. cancelled says that the broker
 // cancelled the consumer.
 func (s *session) ended(cancelled bool) error {
 	if cancelled {
-		s.over.Store(true)
-		return s.whyCancelled()
+		s.end()
+		return &consumer.LostError{Reason: consumer.LostCancelled}
 	}
 	select {
 	case reply := <-s.closes:
-		s.over.Store(true)
+		s.end()
 		return lostError(reply)
 	default:
 	}
 	if s.stopped.Load() {
 		return io.EOF
 	}
-	s.over.Store(true)
+	s.end()
 	return lostError(nil)
+}
+
+// end notes that the broker has taken back what it delivered. Acknowledgements
+// that were not sent would reach nothing.
+func (s *session) end() {
+	s.over.Store(true)
+	if s.acks != nil {
+		s.acks.close(false)
+	}
+}
+
+// Diagnose implements consumer.Session.
+func (s *session) Diagnose(err error) error {
+	var lost *consumer.LostError
+	if errors.As(err, &lost) && lost.Reason == consumer.LostCancelled {
+		return s.whyCancelled()
+	}
+	return err
 }
 
 // whyCancelled asks, on another channel, whether the queue is still there. It
@@ -239,13 +267,13 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
 		return errOver
 	}
 	if verb == consumer.VerbAck && s.acks != nil {
-		return s.acks.ack(d.Tag)
+		return s.acks.ack(d)
 	}
 	s.lastSettled.Store(time.Now().UnixNano())
 	if s.acks == nil {
 		return s.send(d.Tag, verb)
 	}
-	return s.acks.settle(d.Tag, func() error { return s.send(d.Tag, verb) })
+	return s.acks.settle(d, func() error { return s.send(d.Tag, verb) })
 }
 
 func (s *session) send(tag uint64, verb consumer.Verb) error {
@@ -286,6 +314,8 @@ func (s *session) Stop(ctx context.Context) error {
 
 // Close implements consumer.Session.
 func (s *session) Close(ctx context.Context) error {
+	// A write that the network does not take must not outlast ctx.
+	defer context.AfterFunc(ctx, s.conn.Abandon)()
 	alive := !s.over.Swap(true)
 	if s.acks != nil {
 		s.unsent.Store(int64(s.acks.close(alive)))
