@@ -95,7 +95,7 @@ func comparisons() []comparison {
 		comparison{ours: retry, bare: publishing(republished), figures: []figure{rate("republish_retry", 0.85)}},
 		comparison{
 			ours: retry, bare: settling(republished, retryPrefetch, publishThenAck(retryPrefetch)),
-			figures: []figure{rate("republish_retry_same_work", 0)},
+			figures: []figure{rate("republish_retry_same_work", 0), cpu("cpu_per_message_republish")},
 		},
 		comparison{ours: holding(holdOurs), bare: holding(holdBare), figures: []figure{
 			{

@@ -89,10 +89,10 @@ func TestStuckQueue(t *testing.T) {
 		}
 		there := drained(t, b, vhost, "stuck-a")
 		f.kept(there, there)
-		if len(there) > 2+DefaultWindow {
-			t.Errorf("%d messages were taken", len(there))
-		}
 		t.Logf("%d messages were taken", len(there))
+		if len(there) > DefaultWindow+50 { // one by one after the first window
+			t.Error("the queue was sent copy after copy")
+		}
 	})
 	t.Run("on one channel", func(t *testing.T) {
 		t.Parallel()

@@ -231,10 +231,10 @@ func (l *lane) idle() bool {
 // expire ends what has waited too long. The publisher's lock is held.
 //
 // A channel on which a message was not confirmed in time is closed, as soon as
-// nothing else waits on it: RabbitMQ then gives up what a queue without a leader
-// has not taken, so that it does not come on top of what is published in its
-// place. On the next channel messages go one at a time until one is confirmed,
-// or refused.
+// nothing else waits on it: RabbitMQ 3.10 then gives up what a queue without a
+// leader has not taken, so that it does not come on top of what is published in
+// its place; 4.3 keeps it. On the next channel messages go one at a time until one
+// is confirmed, or refused.
 func (l *lane) expire(list []finished, now time.Time) []finished {
 	if l.link != nil {
 		var late bool

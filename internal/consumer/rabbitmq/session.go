@@ -135,39 +135,18 @@ func cancelsOnTimeout(version string) bool {
 	return major > 4 || major == 4 && minor >= 3
 }
 
-// Receive implements consumer.Session.
+// Receive implements consumer.Session. A cancelled consumer's buffered
+// deliveries are void, because the broker has them again; the client library
+// tells of the cancel before it ends the deliveries.
 func (s *session) Receive(d *consumer.Delivery) error {
-	// A cancelled consumer's buffered deliveries are void: the broker has them again. So its cancel comes first.
-	if len(s.cancels) == 0 {
-		select { // the common case, without looking at two channels
-		case delivery, ok := <-s.deliveries:
-			return s.received(d, &delivery, ok)
-		default:
-		}
+	delivery, ok := <-s.deliveries
+	switch {
+	case len(s.cancels) > 0:
+		return s.ended(true)
+	case !ok:
+		return s.ended(false)
 	}
-	select {
-	case _, ok := <-s.cancels:
-		return s.ended(ok)
-	default:
-	}
-	select {
-	case _, ok := <-s.cancels:
-		return s.ended(ok)
-	case delivery, ok := <-s.deliveries:
-		return s.received(d, &delivery, ok)
-	}
-}
-
-func (s *session) received(d *consumer.Delivery, delivery *amqp091.Delivery, ok bool) error {
-	if !ok {
-		select {
-		case _, cancelled := <-s.cancels:
-			return s.ended(cancelled)
-		default:
-			return s.ended(false)
-		}
-	}
-	fillDelivery(d, delivery, time.Now())
+	fillDelivery(d, &delivery, time.Now())
 	if s.acks != nil {
 		s.acks.deliver(d)
 	}
