@@ -225,7 +225,8 @@ func TestDecideDead(t *testing.T) {
 	t.Parallel()
 	p := DeadPolicy(testManifest(t, nil))
 	outcomes := []redeliver.Outcome{
-		{}, redeliver.Retry(errBoom), redeliver.Retry(errPermanent), redeliver.Reject(errBoom), redeliver.Defer(), redeliver.Park(errBoom),
+		{},
+		redeliver.Retry(errBoom), redeliver.Retry(errPermanent), redeliver.Reject(errBoom), redeliver.Defer(), redeliver.Park(errBoom),
 		redeliver.RetryAfter(1000*time.Hour, errBoom),
 	}
 	for _, o := range outcomes {

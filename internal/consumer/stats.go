@@ -12,13 +12,12 @@ import (
 
 // counters are what [redeliver.Stats] is read from.
 type counters struct {
-	delivered, handled                                        atomic.Uint64
+	delivered                                                 atomic.Uint64
 	acked, retried, deferred, deadLettered, parked, discarded atomic.Uint64
 	exhausted, tooOld, delayTooLong                           atomic.Uint64
 	undecodable, oversized, panicked, timedOut                atomic.Uint64
 	republished, hopped, holdQueueMissing, setAsideFailed     atomic.Uint64
 	handedBack, dropped, sessionsLost, reconnects             atomic.Uint64
-	running                                                   atomic.Int64
 }
 
 // Stats reads the counters.

@@ -63,9 +63,8 @@ func (p *Publisher) Check(ctx context.Context, targets []*topology.ManifestTarge
 func (p *Publisher) Publish(c consumer.Copy, done func(error)) {
 	msg, target := copyOf(c), c.Target
 	tell := func(err error) {
-		var large *amqp.TooLargeError
 		switch {
-		case errors.As(err, &large):
+		case errors.Is(err, amqp.ErrUnsendable):
 			err = fmt.Errorf("%w: %w", consumer.ErrUnpublishable, err)
 		case errors.Is(err, amqp.ErrUnroutable), errors.Is(err, amqp.ErrNoExchange):
 			err = fmt.Errorf("%w: %w", consumer.ErrNoQueue, err)
