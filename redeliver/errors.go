@@ -82,7 +82,7 @@ func (e *SizeError) Error() string {
 type DelayError struct {
 	// Asked is the delay that [RetryAfter] or [DeferFor] asked for.
 	Asked time.Duration
-	// Possible is how much longer the delivery could have been held.
+	// Possible is how much longer the delivery could have been held; where messages wait in hold queues, 366 days.
 	Possible time.Duration
 	// Err is the outcome's error, or nil.
 	Err error
@@ -90,7 +90,7 @@ type DelayError struct {
 
 // Error implements error.
 func (e *DelayError) Error() string {
-	s := fmt.Sprintf("a delay of %s was asked for and the broker's consumer timeout leaves %s; ask for less, or raise the consumer timeout", e.Asked, e.Possible)
+	s := fmt.Sprintf("a delay of %s is too long: %s can be waited (in place, as much as the broker's consumer timeout leaves); ask for less, or raise the consumer timeout", e.Asked, e.Possible)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

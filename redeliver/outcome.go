@@ -71,7 +71,7 @@ func Retry(err error) Outcome { return Outcome{kind: OutcomeRetry, err: err} }
 //
 // The delay is never shortened. Where messages wait in hold queues, it is the
 // first one that is not shorter, and a delay longer than all of them takes
-// several hops. In place a message can be held for three quarters of the
+// several hops; one of more than 366 days is refused as below. In place a message can be held for three quarters of the
 // broker's consumer timeout (22.5 of 30 minutes by default, counted from its
 // delivery), and one that asks for longer is dead-lettered with a [DelayError]
 // that says so.

@@ -39,7 +39,9 @@ func KeyFromHeader(name string) func(*Message) string {
 	return func(m *Message) string { return headerText(m.Headers[name]) }
 }
 
-// KeyFromRoutingKey is the key that is the message's routing key.
+// KeyFromRoutingKey is the key that is the message's routing key. A message that
+// is replayed to a work queue has the queue's name for one; where dead letters
+// are replayed, a header is the better key.
 func KeyFromRoutingKey(m *Message) string { return m.RoutingKey }
 
 // headerText is the text of a header's value, and the same for one number in

@@ -226,8 +226,8 @@ func (p *Policy) wait(f Facts, o redeliver.Outcome, a Action, count int) Action 
 // that was asked for.
 func (p *Policy) asked(delay time.Duration, a Action) Action {
 	shard, last, ok := p.hop(delay)
-	if !ok {
-		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: delay, Err: a.Reason})
+	if !ok || delay > maxNotBefore {
+		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: delay, Possible: maxNotBefore, Err: a.Reason})
 	}
 	a.Verb, a.Target, a.Delay, a.Asked, a.Hops = VerbPublish, shard.target, shard.delay, delay, !last
 	return a

@@ -98,9 +98,12 @@ func TestExplicitDelaysAreNeverEarly(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []topology.Strategy{topology.Republish, topology.Hybrid} {
 		p := ladder(t, strategy, func(s *topology.Spec) { s.JitterShards, s.JitterFactor = 3, 0.5 })
-		for asked := time.Millisecond; asked < 1000*time.Hour; asked = asked*7/3 + 1 {
+		for asked := time.Millisecond; asked < 100_000*time.Hour; asked = asked*7/3 + 1 {
 			for _, id := range []string{"", "a", "b", "c", "d"} {
 				a := p.Decide(Facts{MessageID: id}, redeliver.RetryAfter(asked, nil))
+				if a.Cause == CauseDelayTooLong && asked > maxNotBefore {
+					continue
+				}
 				if a.Verb == VerbPublish && a.Delay < asked && !a.Hops || a.Verb != VerbPublish && a.Hold < asked {
 					t.Errorf("%s: %s asked for: %+v", strategy, asked, a)
 				}

@@ -12,8 +12,8 @@ import (
 // has no delays, which is only possible with max_retries = 0.
 const deferWithoutDelays = time.Second
 
-// maxNotBefore bounds how far ahead the time may be that a message waits for.
-// A header that says more was not written by a consumer.
+// maxNotBefore bounds a delay that is asked for, and how far ahead the time may be
+// that a message waits for: a header that says more was not written by a consumer.
 const maxNotBefore = 366 * 24 * time.Hour
 
 // Policy is what a topic's manifest and the consumer's configuration say about
@@ -216,7 +216,7 @@ func (p *Policy) Remaining(m *redeliver.Message, now time.Time) time.Duration {
 		return 0
 	}
 	ms, ok := integer(m.Headers[topology.HeaderNotBefore])
-	if !ok || ms <= 0 || ms > now.Add(maxNotBefore).UnixMilli() {
+	if !ok || ms <= 0 || ms > now.Add(maxNotBefore+time.Hour).UnixMilli() {
 		return 0
 	}
 	return max(0, time.UnixMilli(ms).Sub(now))

@@ -66,14 +66,26 @@ func Move(ctx context.Context, o Options) (Report, error) {
 		return m.report, err
 	}
 	m.publisher = amqp.NewPublisher(amqp.Options{Dial: func(ctx context.Context) (*amqp.Conn, error) { return o.Dial(ctx, " (transfer, publisher)") }})
-	if err = m.prepare(ctx); err == nil {
-		err = m.run(ctx)
-	}
+	err = m.attempt(ctx)
 	err = errors.Join(err, m.finish(context.WithoutCancel(ctx)))
 	if o.Progress != nil {
 		o.Progress(m.report.clone())
 	}
 	return m.report, err
+}
+
+// attempt looks at the messages. A function of the caller's that panics ends the
+// run, and what it has taken is given back all the same.
+func (m *mover) attempt(ctx context.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("a function that was passed in the options panicked: %v", value)
+		}
+	}()
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	return m.run(ctx)
 }
 
 // prepare finds out what can be found out before a message is touched.

@@ -326,3 +326,22 @@ func TestReplaySharded(t *testing.T) {
 		t.Errorf("%d messages came back", len(found))
 	}
 }
+
+// TestReplayWhoseFilterPanics ends with an error, and gives back what it has taken.
+func TestReplayWhoseFilterPanics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, standard)
+	all := ids(20)
+	w.die(all...)
+	seen := 0
+	report, err := rabbitmq.Replay(t.Context(), w.operator(), redeliver.ReplayOptions{Filter: func(*redeliver.DeadMessage) bool {
+		if seen++; seen == 6 {
+			panic("at the disco")
+		}
+		return false
+	}})
+	if err == nil || !strings.Contains(err.Error(), "at the disco") || report.Replayed != 0 {
+		t.Errorf("%s; %v", report, err)
+	}
+	w.drained("orders-dlq", all...)
+}
