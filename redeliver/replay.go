@@ -69,6 +69,8 @@ type ReplayOptions struct {
 type ReplayReport struct {
 	// From is the name of the queue that was replayed.
 	From string
+	// DryRun says that nothing was replayed: Replayed counts what would have been.
+	DryRun bool
 	// Found is how many messages it had when the replay began: the most that are
 	// looked at.
 	Found int
@@ -104,7 +106,11 @@ type ReplayFailure struct {
 
 // String sums the report up for a log.
 func (r ReplayReport) String() string {
-	s := fmt.Sprintf("%d found in %s, %d replayed", r.Found, r.From, r.Replayed)
+	done := "replayed"
+	if r.DryRun {
+		done = "would be replayed"
+	}
+	s := fmt.Sprintf("%d found in %q, %d %s", r.Found, r.From, r.Replayed, done)
 	for _, part := range []struct {
 		n    int
 		what string

@@ -34,6 +34,7 @@ const reasonExpired = "expired"
 // copies messages kept only those.
 func ParseDead(m redeliver.Message, h topology.Headers) redeliver.DeadMessage {
 	d := redeliver.DeadMessage{Message: m, Deaths: deaths(m.Headers)}
+	d.FirstSeen = firstSeen(&m, h.FirstSeen)
 	for _, death := range d.Deaths {
 		d.DeathCount += min(death.Count, math.MaxInt64-d.DeathCount)
 	}
@@ -155,6 +156,9 @@ func text(value any) string {
 func DeadHandler(m topology.Manifest, handle redeliver.DeadHandler) redeliver.Handler {
 	return redeliver.HandlerFunc(func(ctx context.Context, msg *redeliver.Message) redeliver.Outcome {
 		dead := ParseDead(*msg, m.Headers)
+		if dead.OriginalQueue == "" && m.Sequence == nil { // a copy's queue is the one that this queue belongs to
+			dead.OriginalQueue = m.WorkQueue.Name
+		}
 		if err := handle(ctx, &dead); err != nil {
 			return redeliver.Retry(err)
 		}

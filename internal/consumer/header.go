@@ -1,9 +1,12 @@
 package consumer
 
 import (
+	"math"
 	"strconv"
+	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
 // DeliveryCount is how often RabbitMQ says in a message's headers that it was
@@ -11,6 +14,20 @@ import (
 func DeliveryCount(headers map[string]any) int64 {
 	count, _ := integer(headers[topology.HeaderDeliveryCount])
 	return count
+}
+
+// firstSeen is the time in a header that carries milliseconds since 1970, where
+// the convention has one, else a message's timestamp.
+func firstSeen(m *redeliver.Message, header string) time.Time {
+	if header != "" {
+		if ms, ok := integer(m.Headers[header]); ok && ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+			return time.UnixMilli(ms)
+		}
+	}
+	if m.Timestamp.Unix() > 0 {
+		return m.Timestamp
+	}
+	return time.Time{}
 }
 
 // integer reads a header's number: an integer of whatever width, or text, which

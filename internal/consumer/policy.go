@@ -198,15 +198,10 @@ func (p *Policy) headerCount(headers map[string]any) int64 {
 // header, where messages are republished, or the publisher's timestamp; zero
 // where neither says.
 func (p *Policy) FirstSeen(m *redeliver.Message) time.Time {
-	if p.republishes() && p.Headers.FirstSeen != "" {
-		if ms, ok := integer(m.Headers[p.Headers.FirstSeen]); ok && ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
-			return time.UnixMilli(ms)
-		}
+	if p.republishes() {
+		return firstSeen(m, p.Headers.FirstSeen)
 	}
-	if m.Timestamp.Unix() > 0 {
-		return m.Timestamp
-	}
-	return time.Time{}
+	return firstSeen(m, "")
 }
 
 // Remaining is how much longer a message waits that asked for a delay longer

@@ -34,7 +34,7 @@ import (
 // used. The user needs read permission on the queue, and write permission on the
 // exchange that is published to, "amq.default" unless the options say otherwise.
 func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliver.ReplayReport, error) {
-	report := redeliver.ReplayReport{Left: -1}
+	report := redeliver.ReplayReport{Left: -1, DryRun: o.DryRun}
 	if len(cfg.Manifest.Bytes()) == 0 {
 		return report, fmt.Errorf("replaying: %w", redeliver.ErrNoManifest)
 	}
@@ -111,7 +111,7 @@ func replayOf(doc topology.Manifest, o redeliver.ReplayOptions, queue string, br
 	}
 	if o.Progress != nil {
 		t.Progress = func(moved transfer.Report) {
-			report := redeliver.ReplayReport{From: queue}
+			report := redeliver.ReplayReport{From: queue, DryRun: o.DryRun}
 			fill(&report, moved)
 			o.Progress(report)
 		}

@@ -53,6 +53,7 @@
 //	redeliver.sessions_lost            counter        {session}    subscriptions that ended without being asked to
 //	redeliver.reconnects               counter        {session}    subscriptions that followed on a lost one
 //	redeliver.held                     updowncounter  {message}    messages that wait in the consumer at this moment
+//	redeliver.waiting                  updowncounter  {message}    messages of a sequenced topic that wait behind another of their key at this moment
 //	redeliver.running                  updowncounter  {message}    handlers that run at this moment
 //	redeliver.health                   gauge          1            0 ok, 1 degraded, 2 down
 //

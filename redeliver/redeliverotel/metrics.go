@@ -59,7 +59,8 @@ type metrics struct {
 	duration       metric.Float64Histogram
 	counters       []metric.Int64ObservableCounter // as the table
 	setAsideFailed metric.Int64ObservableCounter
-	held, running  metric.Int64ObservableUpDownCounter
+	held, waiting  metric.Int64ObservableUpDownCounter
+	running        metric.Int64ObservableUpDownCounter
 	health         metric.Int64ObservableGauge
 
 	mu     sync.Mutex
@@ -91,6 +92,10 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		metric.WithDescription("Messages that wait in the consumer at this moment.")); err != nil {
 		return nil, err
 	}
+	if m.waiting, err = meter.Int64ObservableUpDownCounter("redeliver.waiting", metric.WithUnit(unitMessage),
+		metric.WithDescription("Messages that wait in the consumer at this moment.")); err != nil {
+		return nil, err
+	}
 	if m.running, err = meter.Int64ObservableUpDownCounter("redeliver.running", metric.WithUnit(unitMessage),
 		metric.WithDescription("Handlers that run at this moment.")); err != nil {
 		return nil, err
@@ -99,7 +104,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		metric.WithDescription("How the consumer is: 0 ok, 1 degraded, 2 down.")); err != nil {
 		return nil, err
 	}
-	_, err = meter.RegisterCallback(m.observe, append(observed, m.setAsideFailed, m.held, m.running, m.health)...)
+	_, err = meter.RegisterCallback(m.observe, append(observed, m.setAsideFailed, m.held, m.waiting, m.running, m.health)...)
 	return m, err
 }
 
@@ -162,6 +167,7 @@ func (m *metrics) observe(_ context.Context, o metric.Observer) error {
 		}
 		if len(s.live) > 0 {
 			o.ObserveInt64(m.held, int64(s.stats.Held), s.attributes)
+			o.ObserveInt64(m.waiting, int64(s.stats.Waiting), s.attributes)
 			o.ObserveInt64(m.running, int64(s.stats.Running), s.attributes)
 			o.ObserveInt64(m.health, int64(level), s.attributes)
 		}
