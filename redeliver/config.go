@@ -177,10 +177,12 @@ func (c Config) Validate() error {
 		return nil
 	}
 	return errors.Join(
-		refuse(c.Workers < 0, "Workers is %d; use at least 1, or 0 for the default of %d", c.Workers, DefaultWorkers),
-		refuse(c.MaxHeld < 0, "MaxHeld is %d; use at least 1, or 0 for the default of %d", c.MaxHeld, DefaultMaxHeld),
-		refuse(c.Prefetch < 0 || c.Prefetch > maxPrefetch, "Prefetch is %d; use 1 to %d, or 0 for Workers + MaxHeld", c.Prefetch, maxPrefetch),
-		refuse(c.Workers >= 0 && c.MaxHeld >= 0 && c.Prefetch >= 0 && c.Prefetch < c.Workers+c.MaxHeld,
+		refuse(c.Workers < 0 || c.Workers > maxPrefetch, "Workers is %d; use 1 to %d, or 0 for the default of %d", c.Workers, maxPrefetch, DefaultWorkers),
+		refuse(c.MaxHeld < 0 || c.MaxHeld > maxPrefetch, "MaxHeld is %d; use 1 to %d, or 0 for the default of %d", c.MaxHeld, maxPrefetch, DefaultMaxHeld),
+		refuse((c.Prefetch < 0 || c.Prefetch > maxPrefetch) && c.Workers <= maxPrefetch && c.MaxHeld <= maxPrefetch, "Prefetch is %d; use 1 to %d, or 0 for Workers + MaxHeld", c.Prefetch, maxPrefetch),
+		refuse(c.Prefetch > 0 && c.Prefetch < c.Workers, "Prefetch is %d, below Workers (%d, of which the default is %d): some would never get a message; raise it, or lower Workers",
+			c.Prefetch, c.Workers, DefaultWorkers),
+		refuse(c.Workers >= 0 && c.MaxHeld > 0 && c.Prefetch >= c.Workers && c.Prefetch < c.Workers+c.MaxHeld,
 			"Prefetch is %d, below Workers (%d) + MaxHeld (%d): waiting messages would keep the workers from getting any; raise it, or leave it out",
 			c.Prefetch, c.Workers, c.MaxHeld),
 		refuse(c.MaxRetries < NoRetries, "MaxRetries is %d; use NoRetries (%d) for none, 0 for the manifest's", c.MaxRetries, NoRetries),

@@ -3,6 +3,7 @@ package redeliver_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,8 @@ func TestConfigRefuses(t *testing.T) {
 		"Prefetch is 65536":       {Prefetch: 65536},
 		"Prefetch is 10, below":   {Workers: 8, MaxHeld: 3, Prefetch: 10},
 		"Prefetch is 4, below":    {Prefetch: 4},
+		"MaxHeld is 922":          {MaxHeld: math.MaxInt},
+		"Workers is 922":          {Workers: math.MaxInt},
 		"MaxRetries":              {MaxRetries: -2},
 		"HandlerTimeout":          {HandlerTimeout: -1},
 		"TimeoutOutcome":          {TimeoutOutcome: redeliver.Ack()},

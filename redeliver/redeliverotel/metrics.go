@@ -93,7 +93,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		return nil, err
 	}
 	if m.waiting, err = meter.Int64ObservableUpDownCounter("redeliver.waiting", metric.WithUnit(unitMessage),
-		metric.WithDescription("Messages that wait in the consumer at this moment.")); err != nil {
+		metric.WithDescription("Messages of a sequenced topic that wait behind another of their key at this moment.")); err != nil {
 		return nil, err
 	}
 	if m.running, err = meter.Int64ObservableUpDownCounter("redeliver.running", metric.WithUnit(unitMessage),
