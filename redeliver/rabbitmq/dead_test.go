@@ -107,7 +107,7 @@ func TestHandleDeadKnowsWhy(t *testing.T) {
 		},
 		"published": {
 			held(topology.Republish), twice,
-			redeliver.DeadMessage{Reason: "rejected: boom", LastError: "rejected: boom", Attempts: 2},
+			redeliver.DeadMessage{Reason: "rejected: boom", LastError: "rejected: boom", OriginalQueue: "orders", Attempts: 2},
 		},
 		"rejected after a hop": {
 			held(topology.Hybrid), twice,

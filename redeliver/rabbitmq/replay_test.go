@@ -77,7 +77,7 @@ func TestReplay(t *testing.T) {
 				o    redeliver.ReplayOptions
 				want redeliver.ReplayReport
 			}{
-				{redeliver.ReplayOptions{DryRun: true, Filter: odd}, redeliver.ReplayReport{Found: 60, Replayed: 30, Skipped: 30, Left: 60}},
+				{redeliver.ReplayOptions{DryRun: true, Filter: odd}, redeliver.ReplayReport{DryRun: true, Found: 60, Replayed: 30, Skipped: 30, Left: 60}},
 				{redeliver.ReplayOptions{Filter: odd}, redeliver.ReplayReport{Found: 60, Replayed: 30, Skipped: 30, Left: 30}},
 				{redeliver.ReplayOptions{Limit: 10}, redeliver.ReplayReport{Found: 30, Replayed: 10, Left: 20}},
 				{redeliver.ReplayOptions{Progress: func(r redeliver.ReplayReport) { told = append(told, r) }}, redeliver.ReplayReport{Found: 20, Replayed: 20}},
