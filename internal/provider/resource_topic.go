@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -54,111 +51,6 @@ func (r *topicResource) ValidateConfig(ctx context.Context, req resource.Validat
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); !resp.Diagnostics.HasError() {
 		config.refuseDelaysTwice(&resp.Diagnostics)
 	}
-}
-
-// refuseDelaysTwice refuses delays beside a ladder, as far as both are known.
-func (m *topicModel) refuseDelaysTwice(diags *diag.Diagnostics) {
-	if m.HoldQueues.IsNull() || m.HoldQueues.IsUnknown() || m.Retry.IsNull() || m.Retry.IsUnknown() {
-		return
-	}
-	if !m.Retry.Attributes()["delays"].IsNull() {
-		diags.AddAttributeError(path.Root("retry").AtName("delays"), "Delays are given twice",
-			"The topic has hold_queues, and their delays are the topic's: leave retry.delays out, or hold_queues.")
-	}
-}
-
-func (r *topicResource) importID(m *topicModel) string {
-	return importID{segments: []string{m.VHost.ValueString(), m.Name.ValueString()}, params: m.params()}.String()
-}
-
-func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	config, plan, state := planModels[topicModel](ctx, req, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if plan == nil {
-		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), state.DeleteNonEmpty.ValueBool(), "destroyed")
-		return
-	}
-	// Everything computed is computed anew from the configuration, so that removing an attribute unsets it.
-	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
-	plan.takeConfigured(config)
-	plan.refuseDelaysTwice(&resp.Diagnostics)
-	var before *partModel
-	if state != nil {
-		before = &state.partModel
-		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}, "sequence_shards": {state.SequenceShards, plan.SequenceShards}})
-	}
-	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
-	spec, specKnown := plan.spec(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if !known || !specKnown || plan.Name.IsUnknown() {
-		arguments, shards := r.planArguments(ctx, plan, state, resp)
-		if resp.Diagnostics.HasError() {
-			return
-		}
-		plan.unknown(ctx)
-		plan.Arguments, plan.ShardArguments = arguments, shards
-	} else {
-		objects, ok := r.fill(ctx, plan, spec, &resp.Diagnostics)
-		if !ok {
-			return
-		}
-		if admin, err := r.rt.asker(); err == nil && !check(ctx, admin, spec, false, &resp.Diagnostics) {
-			return
-		}
-		plan.warn(ctx, spec, &resp.Diagnostics)
-		plan.Arguments, plan.ShardArguments = planWorkQueues(ctx, plan, state, objects.Queues, resp)
-	}
-	if state != nil && len(resp.RequiresReplace) > 0 {
-		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
-	}
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
-}
-
-// planWorkQueues plans the arguments of the work queue or of the shards, compared with what the state has of them.
-func planWorkQueues(ctx context.Context, plan, state *topicModel, queues []topology.Queue, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
-	compared := state != nil && len(resp.RequiresReplace) == 0
-	if plan.SequenceShards.ValueInt64() == 0 {
-		have := types.MapNull(types.StringType)
-		if compared {
-			have = state.Arguments
-		}
-		return planQueue(ctx, queues[0], have, plan.IgnoreArguments, resp), types.MapNull(queueArgumentsType)
-	}
-	have := map[string]map[string]string{}
-	if compared {
-		have = state.shown(ctx)
-	}
-	return stringMap(nil), planShards(ctx, queues, have, plan.IgnoreArguments, resp)
-}
-
-// planArguments plans the arguments of the work queue or of the shards while something else of the topic is not known
-// yet. They are unknown only where they depend on it, and then an existing queue is replaced.
-func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
-	unknown, unknownShards := types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
-	spec, known := plan.queueSpec(ctx, &resp.Diagnostics)
-	if !known {
-		if state != nil {
-			depends := map[string]attr.Value{
-				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
-				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority, "sequenced": plan.Sequenced, "sequence_shards": plan.SequenceShards,
-			}
-			if plan.retryDecides(ctx) {
-				depends["retry"] = types.ObjectUnknown(retryAttrTypes)
-			}
-			replaceUnknown(resp, depends)
-		}
-		return unknown, unknownShards
-	}
-	objects, err := spec.BuildWorkQueue()
-	if err != nil {
-		addError(&resp.Diagnostics, "Invalid topic", err)
-		return unknown, unknownShards
-	}
-	return planWorkQueues(ctx, plan, state, objects.Queues, resp)
 }
 
 // topicQueues are the queues whose messages a destroyed topic strands: its own and its ladder's.
@@ -384,105 +276,6 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// recogniseShards finds out whether a topic that is being imported has shards in the place of a queue of its own name.
-func (r *topicResource) recogniseShards(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel) error {
-	id := state.identityOf(state.Name)
-	if id.SequenceExchangeName() == "" {
-		return nil
-	}
-	queues, err := liveQueues(ctx, admin, state.VHost.ValueString())
-	if err != nil {
-		return err
-	}
-	own := slices.ContainsFunc(queues, func(q topology.Queue) bool { return q.Name == id.WorkQueueName() })
-	if shards := id.RecogniseShards(queues); shards > 0 && !own {
-		state.Sequenced, state.SequenceShards = types.BoolValue(true), types.Int64Value(int64(shards))
-	}
-	return nil
-}
-
-// recognise fills in what the broker tells about a topic that is being imported. shown are its work queue or its shards.
-func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, shown map[string]map[string]string) error {
-	vhost, id := state.VHost.ValueString(), state.identityOf(state.Name)
-	first := slices.Sorted(maps.Keys(shown))[0]
-	live := mirrored(first, shown[first])
-	if slices.Contains(id.Convention.QueueTypes(), live.Type) {
-		state.QueueType = types.StringValue(string(live.Type)) // a type that the convention cannot have shows as drift
-	}
-	if key, ok := live.Arguments[topology.ArgDeadLetterKey].(string); ok && key != "" {
-		state.DeadLetterQueue = types.StringValue(key)
-	}
-	queues, err := liveQueues(ctx, admin, vhost)
-	if err != nil {
-		return err
-	}
-	for _, q := range queues {
-		switch {
-		case q.Name == id.ParkedQueueName():
-			state.ParkedQueue = types.StringValue(q.Name)
-		case q.Name == id.DeadLetterQueueName() && state.DeadLetterQueue.IsNull():
-			state.DeadLetterQueue = types.StringValue(q.Name)
-		}
-	}
-	if refs, _ := id.RecogniseLadder(queues); len(refs) > 0 {
-		state.HoldQueues = holdRefList(refs)
-	}
-	home, err := state.home()
-	if err != nil {
-		return err
-	}
-	entry := topology.Binding{Destination: live.Name, DestinationType: topology.BindingToQueue}
-	if state.SequenceShards.ValueInt64() > 0 {
-		entry = topology.Binding{Destination: id.SequenceExchangeName(), DestinationType: topology.BindingToExchange}
-	}
-	bindings, err := bindingsBeside(ctx, admin, vhost, entry)
-	if err != nil {
-		return err
-	}
-	// The resource's bindings have no arguments; one that has some belongs to a binding resource.
-	own := slices.DeleteFunc(without(bindings, home), func(b topology.Binding) bool { return len(b.Arguments) > 0 })
-	if len(own) > 0 {
-		state.Bindings = bindingSet(own)
-	}
-	objects, err := state.routes(ctx)
-	if err != nil {
-		return err
-	}
-	// Arguments that the convention does not have by itself were asked for, by the attribute that stands for them.
-	computed := objects.Queues[0].Arguments
-	if limit, ok := live.Arguments[topology.ArgDeliveryLimit].(int64); ok && computed[topology.ArgDeliveryLimit] == nil && live.Type == topology.Quorum && limit > 0 {
-		state.DeliveryLimit = types.Int64Value(limit)
-	}
-	if priority, ok := live.Arguments[topology.ArgMaxPriority].(int64); ok && computed[topology.ArgMaxPriority] != priority {
-		state.MaxPriority = types.Int64Value(priority)
-	}
-	r.recogniseArguments(ctx, state, live.Arguments)
-	if objects, err = state.routes(ctx); err != nil {
-		return err
-	}
-	state.recogniseExtra(slices.DeleteFunc(objects.Queues, func(q topology.Queue) bool { return shown[q.Name] == nil }), shown)
-	return nil
-}
-
-// recogniseArguments fills in what only arguments tell, where the topic can have it: that it keeps an order, and that
-// the broker delays its retries.
-func (r *topicResource) recogniseArguments(ctx context.Context, state *topicModel, live topology.Arguments) {
-	try := func(change func(*topicModel)) {
-		tried := *state
-		if change(&tried); tried.buildable(ctx) {
-			*state = tried
-		}
-	}
-	if live[topology.ArgSingleActiveConsumer] == true {
-		try(func(m *topicModel) { m.Sequenced = types.BoolValue(true) })
-	}
-	shortest, hasMin := live[topology.ArgDelayedRetryMin].(int64)
-	longest, hasMax := live[topology.ArgDelayedRetryMax].(int64)
-	if live[topology.ArgDelayedRetryType] == "all" && hasMin && hasMax && shortest > 0 {
-		try(func(m *topicModel) { m.Retry = brokerDelayed(shortest, longest) })
-	}
-}
-
 func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state, config topicModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -550,44 +343,5 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	if err != nil {
 		addRefusal(&resp.Diagnostics, "Could not delete the topic", err)
 		clearPassed(ctx, resp.Private, &resp.Diagnostics)
-	}
-}
-
-func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	m := topicModel{
-		partModel: nullPart(), HoldQueues: types.ListNull(holdRefType), Retry: types.ObjectNull(retryAttrTypes), Bindings: types.SetNull(bindingType),
-		AllowMessageLoss: types.BoolValue(false), AcknowledgeWarnings: types.SetNull(types.StringType),
-		Sequenced: types.BoolValue(false), Arguments: types.MapNull(types.StringType), ShardArguments: types.MapNull(queueArgumentsType),
-		HomeBindings: types.SetNull(bindingType),
-	}
-	_, topic, err := m.importPart(req.ID)
-	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
-		return
-	}
-	m.Name = topic
-	m.ID = types.StringValue(r.importID(&m))
-	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
-}
-
-// warn adds the topic's standing warnings that are not acknowledged.
-func (m *topicModel) warn(ctx context.Context, spec topology.Spec, diags *diag.Diagnostics) {
-	acknowledged := stringsOf(ctx, m.AcknowledgeWarnings)
-	if spec.ParkedQueue != "" && m.Park.ValueString() == string(topology.ParkReject) && !slices.Contains(acknowledged, warningUnusedParkedQueue) {
-		diags.AddAttributeWarning(path.Root("parked_queue"), "Nothing is parked",
-			fmt.Sprintf("Topic %q has the parked queue %q, and under park = %q a consumer dead-letters what it cannot read. Set park = %q, which takes write permission on the route to it, "+
-				"or leave parked_queue out. If other applications publish to it, say so with acknowledge_warnings = [%q].",
-				spec.Topic, spec.ParkedQueue, topology.ParkReject, topology.ParkPublish, warningUnusedParkedQueue))
-	}
-	if slices.Contains(acknowledged, warningForeignDeadEnd) {
-		return
-	}
-	for _, end := range []struct{ attribute, name string }{
-		{"dead_letter_queue", spec.DeadLetterQueue}, {"parked_queue", spec.ParkedQueue},
-	} {
-		if other := spec.ForeignDeadEnd(end.name); other != "" {
-			diags.AddAttributeWarning(path.Root(end.attribute), "The queue looks like another topic's",
-				fmt.Sprintf("Topic %q sets its messages aside in %q, which looks like topic %q's. If that is meant, say so with acknowledge_warnings = [%q]. "+
-					"The queue must then also be reachable through this topic's own route.", spec.Topic, end.name, other, warningForeignDeadEnd))
-		}
 	}
 }

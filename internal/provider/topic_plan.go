@@ -1,0 +1,139 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// refuseDelaysTwice refuses delays beside a ladder, as far as both are known.
+func (m *topicModel) refuseDelaysTwice(diags *diag.Diagnostics) {
+	if m.HoldQueues.IsNull() || m.HoldQueues.IsUnknown() || m.Retry.IsNull() || m.Retry.IsUnknown() {
+		return
+	}
+	if !m.Retry.Attributes()["delays"].IsNull() {
+		diags.AddAttributeError(path.Root("retry").AtName("delays"), "Delays are given twice",
+			"The topic has hold_queues, and their delays are the topic's: leave retry.delays out, or hold_queues.")
+	}
+}
+
+func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	config, plan, state := planModels[topicModel](ctx, req, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if plan == nil {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), state.DeleteNonEmpty.ValueBool(), "destroyed")
+		return
+	}
+	// Everything computed is computed anew from the configuration, so that removing an attribute unsets it.
+	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
+	plan.takeConfigured(config)
+	plan.refuseDelaysTwice(&resp.Diagnostics)
+	var before *partModel
+	if state != nil {
+		before = &state.partModel
+		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}, "sequence_shards": {state.SequenceShards, plan.SequenceShards}})
+	}
+	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
+	spec, specKnown := plan.spec(ctx, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !known || !specKnown || plan.Name.IsUnknown() {
+		arguments, shards := r.planArguments(ctx, plan, state, resp)
+		if resp.Diagnostics.HasError() {
+			return
+		}
+		plan.unknown(ctx)
+		plan.Arguments, plan.ShardArguments = arguments, shards
+	} else {
+		objects, ok := r.fill(ctx, plan, spec, &resp.Diagnostics)
+		if !ok {
+			return
+		}
+		if admin, err := r.rt.asker(); err == nil && !check(ctx, admin, spec, false, &resp.Diagnostics) {
+			return
+		}
+		plan.warn(ctx, spec, &resp.Diagnostics)
+		plan.Arguments, plan.ShardArguments = planWorkQueues(ctx, plan, state, objects.Queues, resp)
+	}
+	if state != nil && len(resp.RequiresReplace) > 0 {
+		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// planWorkQueues plans the arguments of the work queue or of the shards, compared with what the state has of them.
+func planWorkQueues(ctx context.Context, plan, state *topicModel, queues []topology.Queue, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
+	compared := state != nil && len(resp.RequiresReplace) == 0
+	if plan.SequenceShards.ValueInt64() == 0 {
+		have := types.MapNull(types.StringType)
+		if compared {
+			have = state.Arguments
+		}
+		return planQueue(ctx, queues[0], have, plan.IgnoreArguments, resp), types.MapNull(queueArgumentsType)
+	}
+	have := map[string]map[string]string{}
+	if compared {
+		have = state.shown(ctx)
+	}
+	return stringMap(nil), planShards(ctx, queues, have, plan.IgnoreArguments, resp)
+}
+
+// planArguments plans the arguments of the work queue or of the shards while something else of the topic is not known
+// yet. They are unknown only where they depend on it, and then an existing queue is replaced.
+func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
+	unknown, unknownShards := types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
+	spec, known := plan.queueSpec(ctx, &resp.Diagnostics)
+	if !known {
+		if state != nil {
+			depends := map[string]attr.Value{
+				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
+				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority, "sequenced": plan.Sequenced, "sequence_shards": plan.SequenceShards,
+			}
+			if plan.retryDecides(ctx) {
+				depends["retry"] = types.ObjectUnknown(retryAttrTypes)
+			}
+			replaceUnknown(resp, depends)
+		}
+		return unknown, unknownShards
+	}
+	objects, err := spec.BuildWorkQueue()
+	if err != nil {
+		addError(&resp.Diagnostics, "Invalid topic", err)
+		return unknown, unknownShards
+	}
+	return planWorkQueues(ctx, plan, state, objects.Queues, resp)
+}
+
+// warn adds the topic's standing warnings that are not acknowledged.
+func (m *topicModel) warn(ctx context.Context, spec topology.Spec, diags *diag.Diagnostics) {
+	acknowledged := stringsOf(ctx, m.AcknowledgeWarnings)
+	if spec.ParkedQueue != "" && m.Park.ValueString() == string(topology.ParkReject) && !slices.Contains(acknowledged, warningUnusedParkedQueue) {
+		diags.AddAttributeWarning(path.Root("parked_queue"), "Nothing is parked",
+			fmt.Sprintf("Topic %q has the parked queue %q, and under park = %q a consumer dead-letters what it cannot read. Set park = %q, which takes write permission on the route to it, "+
+				"or leave parked_queue out. If other applications publish to it, say so with acknowledge_warnings = [%q].",
+				spec.Topic, spec.ParkedQueue, topology.ParkReject, topology.ParkPublish, warningUnusedParkedQueue))
+	}
+	if slices.Contains(acknowledged, warningForeignDeadEnd) {
+		return
+	}
+	for _, end := range []struct{ attribute, name string }{
+		{"dead_letter_queue", spec.DeadLetterQueue}, {"parked_queue", spec.ParkedQueue},
+	} {
+		if other := spec.ForeignDeadEnd(end.name); other != "" {
+			diags.AddAttributeWarning(path.Root(end.attribute), "The queue looks like another topic's",
+				fmt.Sprintf("Topic %q sets its messages aside in %q, which looks like topic %q's. If that is meant, say so with acknowledge_warnings = [%q]. "+
+					"The queue must then also be reachable through this topic's own route.", spec.Topic, end.name, other, warningForeignDeadEnd))
+		}
+	}
+}
