@@ -159,7 +159,7 @@ func (p *Policy) Hop(f Facts, remaining time.Duration) Action {
 //
 //   - A copy for a hold queue: the message waits the delay in place. Under hybrid, where the hold queue is missing, it is
 //     then retried as in place; else it is published again.
-//   - One that can never be published is given up without a copy, where there is a dead-letter queue.
+//   - A copy that can never be published: the message is rejected, where the queue has a dead-letter exchange.
 //   - A copy for the dead-letter or the parked queue: where the strategy republishes and the queue has a dead-letter
 //     exchange, the message is rejected, once, and the broker carries it. Else it waits the delay of its tier and is
 //     published again: giving it up would lose it.
@@ -167,16 +167,15 @@ func (p *Policy) Hop(f Facts, remaining time.Duration) Action {
 // A message that waits to be published again goes back to the broker when the
 // consumer timeout is near.
 func (p *Policy) DecideUnpublished(f Facts, a Action, why error) Action {
-	missing := errors.Is(why, ErrNoQueue)
+	never := errors.Is(why, ErrUnpublishable)
 	switch {
-	case !a.Fate.waits():
-		if p.RejectUnpublished {
-			return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: a.Reason, Cause: a.Cause}
-		}
-		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
-	case errors.Is(why, ErrUnpublishable) && p.DeadLetter != nil && !p.PublishFinal, errors.Is(why, ErrUnpublishable) && p.RejectUnpublished:
+	case p.BrokerDeadLetters && !a.Fate.waits() && (never || p.republishes()):
+		return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: a.Reason, Cause: a.Cause}
+	case p.BrokerDeadLetters && never:
 		return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: errors.Join(why, a.Reason), Cause: CauseUnpublishable}
-	case missing && p.Strategy == topology.Hybrid && a.Asked <= p.possible(f):
+	case !a.Fate.waits():
+		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
+	case errors.Is(why, ErrNoQueue) && p.Strategy == topology.Hybrid && a.Asked <= p.possible(f):
 		a.Target, a.Hops, a.Verb = nil, false, p.inPlaceVerb(a.Fate)
 		return p.hold(f, a, max(a.Delay, a.Asked))
 	default:

@@ -158,6 +158,40 @@ func TestDecideUnpublishedCopies(t *testing.T) {
 	}
 }
 
+// TestDecideUnpublishable: a copy that can never be published is not tried for
+// ever, and what is rejected instead is not lost.
+func TestDecideUnpublishable(t *testing.T) {
+	t.Parallel()
+	why := fmt.Errorf("%w: too large", ErrUnpublishable)
+	parks := func(s *topology.Spec) { s.ParkedQueue = "orders-parked" }
+	republish, hybrid := ladder(t, topology.Republish, parks), ladder(t, topology.Hybrid, parks)
+	inPlace := NewPolicy(testManifest(t, func(s *topology.Spec) { s.ParkedQueue, s.Park = "orders-parked", topology.ParkPublish }), redeliver.Config{})
+	for name, tt := range map[string]struct {
+		policy  Policy
+		outcome redeliver.Outcome
+		cause   Cause
+	}{
+		"a retry, republish":  {republish, redeliver.RetryAfter(time.Hour, errBoom), CauseUnpublishable},
+		"a retry, hybrid":     {hybrid, redeliver.RetryAfter(time.Hour, errBoom), CauseUnpublishable},
+		"parked, republish":   {republish, redeliver.Park(errBoom), CauseUnreadable},
+		"rejected, republish": {republish, redeliver.Reject(errBoom), CauseRejected},
+		"parked, in place":    {inPlace, redeliver.Park(errBoom), CauseUnreadable},
+	} {
+		p := tt.policy
+		a := p.Decide(Facts{}, tt.outcome)
+		if a.Verb != VerbPublish {
+			t.Fatalf("%s: %+v is not published", name, a)
+		}
+		if got := p.DecideUnpublished(Facts{}, a, why); got.Verb != VerbDeadLetter || got.Fate != FateDeadLettered || got.Cause != tt.cause || got.Hold != 0 {
+			t.Errorf("%s: %+v, want it dead-lettered", name, got)
+		}
+		p.BrokerDeadLetters = false
+		if got := p.DecideUnpublished(Facts{}, a, why); got.Verb == VerbDeadLetter {
+			t.Errorf("%s without a dead-letter exchange: %+v, which loses the message", name, got)
+		}
+	}
+}
+
 func TestDecideBrokerDelayed(t *testing.T) {
 	t.Parallel()
 	p := NewPolicy(testManifest(t, func(s *topology.Spec) {

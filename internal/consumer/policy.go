@@ -50,9 +50,8 @@ type Policy struct {
 	DeadLetter *topology.ManifestTarget
 	// PublishFinal says that such a message is published there.
 	PublishFinal bool
-	// RejectUnpublished says that a message which could not be published to the dead-letter or the parked queue is
-	// rejected, because the work queue has a dead-letter exchange of its own.
-	RejectUnpublished bool
+	// BrokerDeadLetters says that the work queue has a dead-letter exchange: a message that is rejected is not lost.
+	BrokerDeadLetters bool
 	// Parked is where messages are published that nobody could read; nil treats them as failed for good.
 	Parked *topology.ManifestTarget
 	// DeferPriority is the priority of a deferred copy; nil keeps the message's.
@@ -93,10 +92,10 @@ func NewPolicy(m topology.Manifest, cfg redeliver.Config) Policy {
 	if m.Park == topology.ParkPublish {
 		p.Parked = m.Parked
 	}
+	_, p.BrokerDeadLetters = m.WorkQueue.Arguments[topology.ArgDeadLetterExchange]
 	if p.republishes() {
 		p.Holds = holdTiers(m)
 		p.HoldFrom = time.Duration(m.Retry.HoldFrom)
-		_, p.RejectUnpublished = m.WorkQueue.Arguments[topology.ArgDeadLetterExchange]
 	}
 	if top, ok := m.WorkQueue.Arguments[topology.ArgMaxPriority].(int64); ok && top > 0 {
 		priority := uint8(min(top, math.MaxUint8))

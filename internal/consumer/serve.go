@@ -130,12 +130,16 @@ const watchParts = 16
 func (c *Consumer) watch(ctx context.Context, s *session) bool {
 	ticker := time.NewTicker(max(time.Millisecond, c.policy.HoldBound/watchParts))
 	defer ticker.Stop()
+	renewing := s.renewing
 	for {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-s.received:
 			return true
+		case <-renewing:
+			renewing = nil // once
+			c.retire(s)    // Receive returns with this
 		case <-ticker.C:
 			c.giveBackLate(s)
 		}
@@ -179,13 +183,7 @@ func (c *Consumer) renew(s *session) {
 	s.end()
 	c.log.Warn("the broker's consumer timeout is near for a message of a sequenced topic: all messages go back, in order, and come again; "+
 		"lower Prefetch, shorten the delays, or raise the consumer timeout", "session", s.number)
-	go func() { // Receive returns with this, and serve goes on from there
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		if err := s.Close(ctx); err != nil {
-			c.log.Debug("closing a renewed session", "session", s.number, "error", err)
-		}
-	}()
+	close(s.renewing)
 }
 
 // lose takes a session that has ended out of service. What it delivered belongs
@@ -225,16 +223,16 @@ func (c *Consumer) lose(s *session) {
 // retire closes a session that has ended, in the background: the connection
 // may hang, and nothing depends on it.
 func (c *Consumer) retire(s *session) {
-	c.retired.Add(1)
-	go func() {
-		defer c.retired.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		if err := s.Close(ctx); err != nil {
-			c.log.Debug("closing a lost session", "session", s.number, "error", err)
-		}
-		c.noteUnsent(s)
-	}()
+	s.retireOnce.Do(func() {
+		c.retired.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			defer cancel()
+			if err := s.Close(ctx); err != nil {
+				c.log.Debug("closing a lost session", "session", s.number, "error", err)
+			}
+			c.noteUnsent(s)
+		})
+	})
 }
 
 // sleep waits for d. It returns false when ctx ended first.

@@ -59,8 +59,11 @@ type session struct {
 	received chan struct{}
 	lost     error
 
-	// renewed says that the consumer itself ended it.
-	renewed atomic.Bool
+	// renewed says that the consumer itself ended it, and renewing is closed then.
+	renewed  atomic.Bool
+	renewing chan struct{}
+	// retireOnce closes it once only.
+	retireOnce sync.Once
 
 	// ended is closed, and dead is true, when the session has ended: nothing can be settled then.
 	ended   chan struct{}
@@ -75,7 +78,7 @@ type session struct {
 }
 
 func newSession(s Session, number int, now time.Time) *session {
-	return &session{Session: s, number: number, since: now, received: make(chan struct{}), ended: make(chan struct{})}
+	return &session{Session: s, number: number, since: now, received: make(chan struct{}), renewing: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // end marks the session as ended.
