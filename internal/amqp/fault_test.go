@@ -337,7 +337,14 @@ func TestBlocked(t *testing.T) {
 	f.send("", "orders", "after")
 	f.await(1003)
 	f.want([]string{"after"}, nil)
-	holds(t, b, vhost, "orders", "after", "before", "during")
+	got := drained(t, b, vhost, "orders")
+	// What was in the socket when its channel was given up may be in the queue or not: so it was reported.
+	if i := slices.Index(got, "during"); i >= 0 {
+		got = slices.Delete(got, i, i+1)
+	}
+	if !slices.Equal(got, []string{"after", "before"}) {
+		t.Errorf("queue %q has %q, want what was confirmed", "orders", got)
+	}
 }
 
 // TestBlackHole: a network that takes bytes and gives none ends nothing for ever, even when a write blocks.
