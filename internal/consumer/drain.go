@@ -72,6 +72,7 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 	}()
 	await(ctx, finished) // at the deadline this leaves behind whatever hangs; closing the session ends it
 
+	c.free.ended.Store(true) // before the slots are looked at
 	stranded := append(c.unconfirmed.list(), strandedIn(c.slots)...)
 	if s := c.current; s != nil && ctx.Err() != nil && !s.dead.Load() && !c.policy.Sequenced {
 		for _, t := range c.ready.take(s) {

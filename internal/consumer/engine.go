@@ -60,6 +60,7 @@ type Consumer struct {
 
 	workers sync.WaitGroup
 	slots   []slot
+	free    freeTasks
 	// publishing counts the copies that wait for their confirm; unconfirmed names them.
 	publishing  sync.WaitGroup
 	unconfirmed strandedSet

@@ -37,7 +37,7 @@ func (c *Consumer) start(s Session) {
 func (c *Consumer) receive(s *session) {
 	defer close(s.received)
 	for {
-		t := &task{session: s}
+		t := c.free.get(s)
 		if err := s.Receive(&t.Delivery); err != nil {
 			if !errors.Is(err, io.EOF) {
 				s.end() // before anything else: what it delivered is the broker's again

@@ -21,19 +21,11 @@ type task struct {
 	lane *lane
 	// ctx is what telemetry made of the handler's context; nil without telemetry.
 	ctx context.Context //nolint:containedctx // it belongs to this one message, and goes with it
-
-	// first is the message as the handler gets it at its first call: the handler's own, and one allocation less.
-	first redeliver.Message
-	given bool
 }
 
-// hand is the message for the next call of the handler.
+// hand is the message for the next call of the handler: the handler's own, to change and to keep.
 func (t *task) hand() *redeliver.Message {
-	msg := &t.first
-	if t.given {
-		msg = new(redeliver.Message)
-	}
-	t.given = true
+	msg := new(redeliver.Message)
 	*msg = t.Message
 	msg.RetryCount = t.retries()
 	return msg
@@ -46,6 +38,32 @@ func (t *task) context() context.Context {
 		return context.Background()
 	}
 	return t.ctx
+}
+
+// freeTasks are tasks that are done, to be used again. Only acknowledged ones get here: most are, and nothing else knows
+// them then but their worker.
+type freeTasks struct {
+	pool sync.Pool
+	// ended: a shutdown looks at tasks that it does not own, which are not to be used for something else meanwhile.
+	ended atomic.Bool
+}
+
+func (f *freeTasks) get(s *session) *task {
+	t, _ := f.pool.Get().(*task)
+	if t == nil {
+		t = new(task)
+	}
+	t.session = s
+	return t
+}
+
+// put takes a task from a worker whose slot does not name it any more.
+func (f *freeTasks) put(t *task) {
+	if f.ended.Load() {
+		return
+	}
+	*t = task{}
+	f.pool.Put(t)
 }
 
 // session is a transport's session with its state in the engine.

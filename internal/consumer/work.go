@@ -50,6 +50,9 @@ func (c *Consumer) work(s *slot, unfinished *task) {
 		}
 		c.settle(t, outcome)
 		s.clear()
+		if outcome.Kind() == redeliver.OutcomeAck {
+			c.free.put(t)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,8 @@ var (
 )
 
 const (
+	// consumerTag names the one consumer of a channel. It is short because every delivery carries it.
+	consumerTag = "redeliver"
 	// subscribeTimeout bounds a subscription. A queue that has no leader lets a consumer wait for ever, with a connection
 	// that is in good health.
 	subscribeTimeout = 30 * time.Second
@@ -40,7 +41,6 @@ type session struct {
 	conn    *amqp.Conn
 	ch      *amqp091.Channel
 	queue   string
-	tag     string
 	closes  <-chan *amqp091.Error
 	cancels <-chan string
 
@@ -96,7 +96,7 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 	}
 	version, _ := conn.Properties["version"].(string)
 	s := &session{
-		conn: conn, ch: ch, queue: b.cfg.Queue, tag: "redeliver-" + rand.Text(),
+		conn: conn, ch: ch, queue: b.cfg.Queue,
 		closes: ch.NotifyClose(make(chan *amqp091.Error, 1)), cancels: ch.NotifyCancel(make(chan string, 1)),
 		timesOut: b.cfg.Quorum && cancelsOnTimeout(version),
 	}
@@ -106,7 +106,7 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 	if !b.cfg.AckEach {
 		s.acks = newAcks(ch, prefetch, &s.lastSettled)
 	}
-	if s.deliveries, err = ch.Consume(b.cfg.Queue, s.tag, false, false, false, false, nil); err != nil {
+	if s.deliveries, err = ch.Consume(b.cfg.Queue, consumerTag, false, false, false, false, nil); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -279,7 +279,7 @@ func (s *session) Stop(ctx context.Context) error {
 	s.stopped.Store(true)
 	begun := time.Now()
 	answer := make(chan error, 1)
-	go func() { answer <- s.ch.Cancel(s.tag, false) }()
+	go func() { answer <- s.ch.Cancel(consumerTag, false) }()
 	select {
 	case err := <-answer:
 		if grace := s.grace.Load(); grace > 0 { // a quorum queue commits the cancel: that long its settlements may take too
