@@ -1,12 +1,12 @@
 package amqp
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,12 +138,23 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	made := &Conn{Address: u.Host}
+	var under *wire
 	stop := func() bool { return true }
 	properties := amqp091.NewConnectionProperties()
 	properties.SetClientConnectionName(b.cfg.Name + purpose)
+	uri, err := amqp091.ParseURI(u.String())
+	if err != nil {
+		return nil, errors.New("the URL with this address is not an AMQP URL")
+	}
+	secure := uri.Scheme == "amqps"
+	plain := *u
+	if secure { // TLS belongs under the wire: the library, which would put it above, is asked for a plain connection
+		plain.Scheme, plain.Host = "amqp", net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port))
+	}
 	cfg := amqp091.Config{
 		Vhost:      b.cfg.VHost,
 		Properties: properties,
+		FrameSize:  amqp091.FrameSizeUnlimited, // the broker's
 		// The handshakes obey ctx: when it ends, or times out, the connection is closed under them.
 		Dial: func(network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -152,13 +163,16 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 			}
 			made.socket = conn
 			stop = context.AfterFunc(ctx, made.Abandon)
-			return &bufferedConn{Conn: conn, reader: bufio.NewReaderSize(conn, readBuffer)}, nil
+			if secure {
+				if conn, err = b.secure(ctx, conn, uri); err != nil {
+					return nil, err
+				}
+			}
+			under = newWire(newBatch(conn))
+			return under, nil
 		},
 	}
-	if b.cfg.TLS != nil {
-		cfg.TLSClientConfig = b.cfg.TLS.Clone() // the library writes to it
-	}
-	conn, err := amqp091.DialConfig(u.String(), cfg)
+	conn, err := amqp091.DialConfig(plain.String(), cfg)
 	if !stop() || err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -168,6 +182,7 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 		}
 		return nil, err
 	}
+	under.keepTo(conn)
 	made.Connection = conn
 	// amqp091-go closes the socket of a connection that failed only when it has every channel's lock, and a write that a
 	// broken network does not take holds one until the kernel gives up, for a quarter of an hour.
@@ -178,19 +193,6 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 	}()
 	return made, nil
 }
-
-// readBuffer is how much is read from a socket at a time. The library reads 4 KiB,
-// which is a system call for every ten messages of a backlog.
-const readBuffer = 64 << 10
-
-// bufferedConn reads more than it is asked for. One goroutine reads it.
-type bufferedConn struct {
-	net.Conn
-	reader *bufio.Reader
-}
-
-// Read implements net.Conn.
-func (c *bufferedConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
 
 // Abandon ends the connection at once, without a word to the broker.
 func (c *Conn) Abandon() { _ = c.socket.Close() }

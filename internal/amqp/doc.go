@@ -1,7 +1,9 @@
 // Package amqp is what everything that speaks AMQP 0-9-1 in this module shares
 // over amqp091-go: the consumer's transport and internal/transfer.
 //
-//	dial.go       connections: nodes, TLS, credentials that stay out of errors
+//	dial.go       connections: nodes, credentials that stay out of errors
+//	tls.go        TLS as the configuration or the URL says
+//	wire.go       the socket: frames that are larger than was agreed on are read
 //	errors.go     what can become of a publish, and how a broker's reply reads
 //	publisher.go  the pipelined, confirming publisher: its connection, its timeouts
 //	lane.go       the copies on their way to one exchange or queue, and their writer

@@ -60,14 +60,24 @@ func (e *DialError) Error() string {
 // Unwrap returns what the node said.
 func (e *DialError) Unwrap() error { return e.Err }
 
+// errFrame says what no client can go on after.
+var errFrame = fmt.Errorf("a frame came in that cannot be read; if that happens again and again, it is the headers of the queue's first message that take "+
+	"more than the broker's frame_max and %d KiB: raise frame_max in rabbitmq.conf, or purge the queue", headerRoom>>10)
+
 // Said is an AMQP error as the broker worded it; other errors stay as they are.
 func Said(err error) error {
 	var said *replyError
 	var reply *amqp091.Error
-	if !errors.As(err, &said) && errors.As(err, &reply) && reply.Server {
+	switch {
+	case errors.As(err, &said) || !errors.As(err, &reply):
+		return err
+	case reply.Server:
 		return &replyError{reply}
+	case reply.Code == amqp091.FrameError && !errors.Is(err, errFrame):
+		return fmt.Errorf("%w (%w)", errFrame, err)
+	default:
+		return err
 	}
-	return err
 }
 
 // replyError words an AMQP error like the broker's log does.

@@ -208,3 +208,23 @@ func suspend(t *testing.T, b *brokertest.Broker, queue string) (resume func()) {
 	each("sys:suspend")
 	return func() { each("sys:resume") }
 }
+
+// filling is a message with a header of every type whose header frame has so many bytes.
+func filling(t *testing.T, size int) amqp091.Publishing {
+	t.Helper()
+	msg := amqp091.Publishing{
+		ContentType: "a", ContentEncoding: "b", Priority: 1, CorrelationId: "c", ReplyTo: "d", MessageId: "e", Timestamp: time.Unix(1, 0), Type: "f", AppId: "g",
+		DeliveryMode: amqp091.Persistent,
+		Headers: amqp091.Table{
+			"fill": "", "nil": nil, "bool": true, "byte": byte(1), "int8": int8(1), "int16": int16(1), "uint16": uint16(1), "int": 1, "int32": int32(1), "uint32": uint32(1),
+			"float32": float32(1), "float64": 1.0, "int64": int64(1), "decimal": amqp091.Decimal{}, "time": time.Now(), "bytes": []byte("x"),
+			"table": amqp091.Table{"in": "side"}, "list": []any{"a", int64(1), amqp091.Table{}},
+		},
+	}
+	n, err := headerSize("", "orders", &msg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg.Headers["fill"] = strings.Repeat("x", size-n)
+	return msg
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
@@ -126,26 +125,9 @@ func TestTooLarge(t *testing.T) {
 	declare(t, b, vhost, "orders", quorum)
 	f := publish(t, Options{Dial: dialer(t, b, vhost)})
 	const frameMax = 128 << 10
-	sized := func(size int) amqp091.Publishing {
-		msg := amqp091.Publishing{
-			ContentType: "a", ContentEncoding: "b", Priority: 1, CorrelationId: "c", ReplyTo: "d", MessageId: "e", Timestamp: time.Unix(1, 0), Type: "f", AppId: "g",
-			DeliveryMode: amqp091.Persistent,
-			Headers: amqp091.Table{
-				"fill": "", "nil": nil, "bool": true, "byte": byte(1), "int8": int8(1), "int16": int16(1), "uint16": uint16(1), "int": 1, "int32": int32(1), "uint32": uint32(1),
-				"float32": float32(1), "float64": 1.0, "int64": int64(1), "decimal": amqp091.Decimal{}, "time": time.Now(), "bytes": []byte("x"),
-				"table": amqp091.Table{"in": "side"}, "list": []any{"a", int64(1), amqp091.Table{}},
-			},
-		}
-		n, err := headerSize("", "orders", &msg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		msg.Headers["fill"] = strings.Repeat("x", size-n)
-		return msg
-	}
 	f.send("", "orders", "before")
-	f.sendMessage("", "orders", "fits", sized(frameMax))
-	f.sendMessage("", "orders", "does not", sized(frameMax+1))
+	f.sendMessage("", "orders", "fits", filling(t, frameMax))
+	f.sendMessage("", "orders", "does not", filling(t, frameMax+1))
 	f.sendMessage("", "orders", "long type", amqp091.Publishing{Type: strings.Repeat("x", 256)})
 	f.sendMessage("", "orders", "long header", amqp091.Publishing{Headers: amqp091.Table{strings.Repeat("x", 256): 1}})
 	f.sendMessage("", "orders", "no such type", amqp091.Publishing{Headers: amqp091.Table{"x": []any{struct{}{}}}})

@@ -22,6 +22,18 @@ type firehose struct {
 	sent    int64
 	over    chan struct{} // closed when everything is settled
 	stopped chan struct{}
+	// id names a message; nil is one name for all.
+	id func(n int64) string
+	// verdict is told of every settlement; may be nil.
+	verdict func(*Delivery, Verb)
+}
+
+func newFirehose(n int64, prefetch int) *firehose {
+	f := &firehose{n: n, window: make(chan struct{}, 2*prefetch), over: make(chan struct{}), stopped: make(chan struct{})}
+	for range prefetch {
+		f.window <- struct{}{}
+	}
+	return f
 }
 
 func (f *firehose) Subscribe(context.Context, int) (Session, error) { return f, nil }
@@ -31,15 +43,25 @@ func (f *firehose) Receive(d *Delivery) error {
 		<-f.stopped
 		return io.EOF
 	}
-	<-f.window
+	select {
+	case <-f.window:
+	case <-f.stopped:
+		return io.EOF
+	}
 	f.sent++
 	d.Tag = uint64(f.sent) //nolint:gosec // a test's count
 	d.Received = time.Now()
-	d.Message.ID, d.Message.Body = "m", nil
+	d.Message.ID = "m"
+	if f.id != nil {
+		d.Message.ID = f.id(f.sent)
+	}
 	return nil
 }
 
-func (f *firehose) Settle(*Delivery, Verb) error {
+func (f *firehose) Settle(d *Delivery, verb Verb) error {
+	if f.verdict != nil {
+		f.verdict(d, verb)
+	}
 	if f.settled.Add(1) == f.n {
 		close(f.over)
 	}
@@ -64,10 +86,7 @@ func BenchmarkEngine(b *testing.B) {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			b.ReportAllocs()
 			const prefetch = 1000
-			f := &firehose{n: int64(b.N), window: make(chan struct{}, 2*prefetch), over: make(chan struct{}), stopped: make(chan struct{})}
-			for range prefetch {
-				f.window <- struct{}{}
-			}
+			f := newFirehose(int64(b.N), prefetch)
 			c, err := New(Options{
 				Manifest: manifest,
 				Handler:  redeliver.HandlerFunc(func(context.Context, *redeliver.Message) redeliver.Outcome { return redeliver.Ack() }),
@@ -95,7 +114,7 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-func benchManifest(b *testing.B) string {
+func benchManifest(b testing.TB) string {
 	spec := topology.Spec{
 		Identity: topology.Identity{Topic: "orders"}, DeadLetterQueue: "orders-dlq",
 		Retry: topology.RetryPolicy{MaxRetries: 10, Delays: []time.Duration{time.Second}},

@@ -13,6 +13,7 @@
 //	shards.go      several engines for the queues of one topic
 //	serve.go       sessions: receive, lose, reconnect
 //	work.go        workers: call the handler, carry out the action
+//	place.go       quick handlers are called by the goroutine that receives
 //	hold.go        waiting deliveries: one goroutine and one timer for all
 //	lanes.go       sequenced topics: one message of a key at a time
 //	health.go      what is wrong, in words for an operator

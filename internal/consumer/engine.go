@@ -58,6 +58,7 @@ type Consumer struct {
 	holds    *holds
 	lanes    *lanes // nil where the topic is not sequenced
 
+	// workers are the goroutines that call the handler. Each has a slot, and the first slot is the receiver's.
 	workers sync.WaitGroup
 	slots   []slot
 	free    freeTasks
@@ -126,7 +127,7 @@ func New(o Options) (*Consumer, error) {
 	}
 	c.log = c.cfg.Logger.With("topic", manifest.Topic, "queue", c.queue.Name, "vhost", manifest.VHost)
 	c.timedOut = &redeliver.TimeoutError{Timeout: c.cfg.HandlerTimeout}
-	c.slots = make([]slot, c.cfg.Workers)
+	c.slots = make([]slot, 1+c.cfg.Workers)
 	if c.clock == nil {
 		c.clock = SystemClock{}
 	}
@@ -232,10 +233,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 	stopWatching := c.whenClosing(cancel)
 	defer stopWatching()
 
-	c.workers.Add(len(c.slots))
-	c.motion.add(len(c.slots))
-	for i := range c.slots {
-		go c.work(&c.slots[i], nil)
+	c.workers.Add(c.cfg.Workers)
+	c.motion.add(c.cfg.Workers)
+	for i := range c.cfg.Workers {
+		go c.work(&c.slots[1+i])
 	}
 	stopHolds, holdsStopped := make(chan struct{}), make(chan struct{})
 	go func() {

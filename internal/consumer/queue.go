@@ -21,6 +21,8 @@ type readyQueue struct {
 	// wakes the next one if there is more to do, so that a burst of short tasks does not wake every worker.
 	idle   int
 	waking bool
+	// lent says that the receiver handles a message in the place of a worker: one of them stays idle.
+	lent bool
 	// stopped: no worker gets another task.
 	stopped bool
 }
@@ -50,7 +52,7 @@ func (q *readyQueue) push(t *task) {
 
 // wakes says whether a worker is to be woken, by the caller. q.mu is held.
 func (q *readyQueue) wakes() bool {
-	if q.waking || q.idle == 0 || q.head == len(q.tasks) {
+	if q.waking || q.idle <= q.absent() || q.head == len(q.tasks) {
 		return false
 	}
 	q.waking = true
@@ -61,7 +63,7 @@ func (q *readyQueue) wakes() bool {
 // pop waits for a task. It returns false once the queue was stopped.
 func (q *readyQueue) pop() (*task, bool) {
 	q.mu.Lock()
-	for q.head == len(q.tasks) && !q.stopped {
+	for (q.head == len(q.tasks) || q.idle < q.absent()) && !q.stopped {
 		q.idle++
 		q.motion.add(-1)
 		q.filled.Wait()
@@ -83,6 +85,37 @@ func (q *readyQueue) pop() (*task, bool) {
 		q.filled.Signal()
 	}
 	return t, true
+}
+
+// absent is how many workers have to stay idle. q.mu is held.
+func (q *readyQueue) absent() int {
+	if q.lent {
+		return 1
+	}
+	return 0
+}
+
+// lend gives the receiver the place of a worker. It returns false when none is
+// idle, or a task waits that comes first.
+func (q *readyQueue) lend() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stopped || q.lent || q.idle == 0 || q.head < len(q.tasks) {
+		return false
+	}
+	q.lent = true
+	return true
+}
+
+// restore takes the place back.
+func (q *readyQueue) restore() {
+	q.mu.Lock()
+	q.lent = false
+	wake := q.wakes()
+	q.mu.Unlock()
+	if wake {
+		q.filled.Signal()
+	}
 }
 
 // stop lets no worker get another task.

@@ -33,27 +33,34 @@ func (c *Consumer) start(s Session) {
 	go c.receive(c.current)
 }
 
-// receive takes deliveries off a session until it ends.
+// receive takes deliveries off a session until it ends, or another goroutine
+// does.
 func (c *Consumer) receive(s *session) {
-	defer close(s.received)
-	for {
+	for more := true; more; {
 		t := c.free.get(s)
 		if err := s.Receive(&t.Delivery); err != nil {
-			if !errors.Is(err, io.EOF) {
-				s.end() // before anything else: what it delivered is the broker's again
-				s.lost = s.Diagnose(err)
-				if s.renewed.Load() {
-					s.lost = &LostError{Reason: LostRenewed}
-				}
-			}
+			c.received(s, err)
 			return
 		}
-		c.admit(t)
+		more = c.admit(t)
 	}
 }
 
-// admit makes a delivery ready for a worker.
-func (c *Consumer) admit(t *task) {
+// received ends the receiving: nothing more comes from a session.
+func (c *Consumer) received(s *session, err error) {
+	if !errors.Is(err, io.EOF) {
+		s.end() // before anything else: what it delivered is the broker's again
+		s.lost = s.Diagnose(err)
+		if s.renewed.Load() {
+			s.lost = &LostError{Reason: LostRenewed}
+		}
+	}
+	close(s.received)
+}
+
+// admit makes a delivery ready for a worker, or handles it. It returns false
+// when its caller is not to receive any more.
+func (c *Consumer) admit(t *task) (more bool) {
 	c.counters.delivered.Add(1)
 	t.Message.Topic = c.manifest.Topic
 	t.Message.FirstSeen = c.policy.FirstSeen(&t.Message)
@@ -61,7 +68,7 @@ func (c *Consumer) admit(t *task) {
 	if c.policy.republishes() {
 		if remaining := c.policy.Remaining(&t.Message, c.clock.Now()); remaining > 0 {
 			c.carryOut(t, c.policy.Hop(c.facts(t), remaining), true)
-			return
+			return true
 		}
 	}
 	if c.lanes != nil {
@@ -69,13 +76,17 @@ func (c *Consumer) admit(t *task) {
 		if err != nil {
 			c.log.Error("the key of a sequenced message could not be found: it is dead-lettered", messageAttrs(t, "error", err)...)
 			c.carryOut(t, c.policy.final(CauseRejected, fmt.Errorf("%w: %w", errNoKey, err)), true)
-			return
+			return true
 		}
 		if !c.lanes.enter(t, key) {
-			return
+			return true
 		}
 	}
-	c.ready.push(t)
+	handled, more := c.handleHere(t)
+	if !handled {
+		c.ready.push(t)
+	}
+	return more
 }
 
 // serve keeps a session in service until ctx is done. It returns an error only

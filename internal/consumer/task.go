@@ -93,6 +93,9 @@ type session struct {
 	mu      sync.Mutex
 	resting int
 	motion  motion
+
+	// place is where the goroutine that receives may handle messages.
+	place place
 }
 
 func newSession(s Session, number int, now time.Time) *session {

@@ -21,11 +21,12 @@ type Transport interface {
 // opened instead, so that no settlement can reach a delivery of another.
 type Session interface {
 	// Receive waits for the next delivery and fills in everything of d. When the subscription has ended it returns why:
-	// io.EOF after Stop, when all that was sent has been received; a *LostError otherwise. It is called from one goroutine.
+	// io.EOF after Stop, when all that was sent has been received; a *LostError otherwise. It is called by one goroutine at a
+	// time.
 	Receive(d *Delivery) error
 
 	// Settle settles a delivery of this session. An error means that the session has ended and the broker has the message
-	// again. It may be called from several goroutines. An acknowledgement may wait for others, for some milliseconds.
+	// again; else the session knows nothing of d any more. It may be called from several goroutines. An acknowledgement may wait for others, for some milliseconds.
 	Settle(d *Delivery, verb Verb) error
 
 	// Hold says that a delivery will stay unsettled for a while, so that the acknowledgement of no other waits for it.

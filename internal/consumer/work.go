@@ -6,54 +6,69 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
 // work is one worker: it handles one task at a time until the ready queue is
-// stopped. unfinished is a task whose handler ended the goroutine that had it.
-func (c *Consumer) work(s *slot, unfinished *task) {
-	current, returned := unfinished, false
+// stopped.
+func (c *Consumer) work(w *slot) {
+	returned := false
 	defer func() {
 		if returned {
 			c.workers.Done()
 			return
 		}
-		// A handler called runtime.Goexit, as testing's FailNow does: this goroutine cannot go on.
-		go c.work(s, current)
+		go func() {
+			c.exited(w)
+			c.work(w)
+		}()
 	}()
-	if unfinished != nil {
-		err := &redeliver.PanicError{}
-		c.counters.panicked.Add(1)
-		c.log.Error("the handler ended its goroutine; the message will be retried", messageAttrs(unfinished, "error", err)...)
-		current = nil
-		c.settle(unfinished, redeliver.Retry(err))
-		s.clear()
-	}
 	for {
 		t, ok := c.ready.pop()
 		if !ok {
 			returned = true
 			return
 		}
-		if t.session.dead.Load() {
-			c.nextInLane(t, Action{})
-			continue // the broker has it again, and nobody here has seen it
-		}
-		s.set(t, c.clock.Now())
-		outcome := redeliver.Reject(redeliver.ErrSequenceFailed)
-		if c.lanes == nil || !c.lanes.failed(t) {
-			current = t
-			outcome = c.handle(t, s)
-			current = nil // from here on the task may be settled
-		}
-		c.settle(t, outcome)
-		s.clear()
-		if outcome.Kind() == redeliver.OutcomeAck {
-			c.free.put(t)
-		}
+		s := t.session
+		c.process(t, w)
+		c.sample(s, w)
 	}
+}
+
+// process has a task handled and settles it.
+func (c *Consumer) process(t *task, w *slot) {
+	if t.session.dead.Load() {
+		c.nextInLane(t, Action{}) // the broker has it again, and nobody here has seen it
+		return
+	}
+	w.set(t, c.clock.Now())
+	outcome := redeliver.Reject(redeliver.ErrSequenceFailed)
+	if c.lanes == nil || !c.lanes.failed(t) {
+		w.current = t
+		outcome = c.handle(t, w)
+		w.current = nil // from here on the task may be settled
+	}
+	spent := c.settle(t, outcome)
+	w.clear()
+	if spent {
+		c.free.put(t)
+	}
+}
+
+// exited goes on, in another goroutine, where a handler ended its own with
+// runtime.Goexit, as testing's FailNow does.
+func (c *Consumer) exited(w *slot) {
+	t := w.current
+	if w.current = nil; t != nil {
+		err := &redeliver.PanicError{}
+		c.counters.panicked.Add(1)
+		c.log.Error("the handler ended its goroutine; the message will be retried", messageAttrs(t, "error", err)...)
+		c.settle(t, redeliver.Retry(err))
+	}
+	w.clear()
 }
 
 // handle finds the outcome for a task.
@@ -148,12 +163,12 @@ func probe(err error) {
 }
 
 // settle decides what becomes of a task and carries it out. The caller owns
-// the task and no longer does when settle returns.
-func (c *Consumer) settle(t *task, o redeliver.Outcome) {
+// the task and no longer does when settle returns, unless that says that nobody
+// knows the task any more.
+func (c *Consumer) settle(t *task, o redeliver.Outcome) (spent bool) {
 	switch o.Kind() {
 	case redeliver.OutcomeAck: // most messages: no facts are needed to decide
-		c.finish(t, Action{Fate: FateAcked, Verb: VerbAck})
-		return
+		return c.conclude(t, Action{Fate: FateAcked, Verb: VerbAck})
 	case redeliver.OutcomePark:
 		var undecodable *redeliver.DecodeError
 		if errors.As(o.Err(), &undecodable) {
@@ -162,9 +177,10 @@ func (c *Consumer) settle(t *task, o redeliver.Outcome) {
 	}
 	if t.session.dead.Load() {
 		c.drop(t)
-		return
+		return false
 	}
 	c.carryOut(t, c.policy.Decide(c.facts(t), o), false)
+	return false
 }
 
 // carryOut begins with what was decided for a task. beyond says that the caller
@@ -229,13 +245,20 @@ func (c *Consumer) finish(t *task, a Action) {
 		c.renew(t.session)
 		c.drop(t)
 	default:
-		if err := c.settleNow(t, a.Verb); err != nil {
-			c.drop(t)
-			return
-		}
-		c.noteSettled(t, a)
-		c.nextInLane(t, a)
+		c.conclude(t, a)
 	}
+}
+
+// conclude settles a task with the broker. It returns false when that could
+// not be told any more.
+func (c *Consumer) conclude(t *task, a Action) bool {
+	if err := c.settleNow(t, a.Verb); err != nil {
+		c.drop(t)
+		return false
+	}
+	c.noteSettled(t, a)
+	c.nextInLane(t, a)
+	return true
 }
 
 // nextInLane lets the next message of a settled task's key go on.
@@ -332,5 +355,9 @@ type slot struct {
 	with    atomic.Pointer[task]
 	since   atomic.Int64
 	handled atomic.Uint64
-	_       [128 - 24]byte
+
+	// current is the task that the handler has, and sampled when the worker was last looked at; only its goroutine knows.
+	current *task
+	sampled time.Time
+	_       [128 - 56]byte
 }
