@@ -134,7 +134,7 @@ func (c *Consumer) handleHere(t *task) (handled, more bool) {
 			}
 		}()
 	}()
-	c.process(t, own)
+	c.process(t, own, t.Received)
 	returned = true
 	n, tooSlow := own.handled.Load(), false
 	if n%receiverSample == 0 {

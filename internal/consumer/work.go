@@ -33,18 +33,18 @@ func (c *Consumer) work(w *slot) {
 			return
 		}
 		s := t.session
-		c.process(t, w)
+		c.process(t, w, c.clock.Now())
 		c.sample(s, w)
 	}
 }
 
-// process has a task handled and settles it.
-func (c *Consumer) process(t *task, w *slot) {
+// process has a task handled, from now on, and settles it.
+func (c *Consumer) process(t *task, w *slot, now time.Time) {
 	if t.session.dead.Load() {
 		c.nextInLane(t, Action{}) // the broker has it again, and nobody here has seen it
 		return
 	}
-	w.set(t, c.clock.Now())
+	w.set(t, now)
 	outcome := redeliver.Reject(redeliver.ErrSequenceFailed)
 	if c.lanes == nil || !c.lanes.failed(t) {
 		w.current = t
