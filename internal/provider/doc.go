@@ -11,6 +11,10 @@
 // Every resource follows one shape. Computed attributes mirror the broker in
 // Read and are set to what the configuration computes in ModifyPlan, so that
 // drift of any object shows in the plan as a difference of that attribute.
-// ModifyPlan computes from the configuration alone and asks the broker only
-// when messages could be lost: before a planned destroy or replacement.
+// ModifyPlan computes from the configuration alone. Then plan_check.go holds
+// the result against the live broker, and adds diagnostics, never values: what
+// exists already, what the broker or a policy would make of it. Refreshes and
+// these checks read through one view of the broker for the run, so that the
+// number of requests does not grow with the number of resources; an apply,
+// which plans every resource again, asks nothing for it.
 package provider

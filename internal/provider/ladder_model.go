@@ -15,15 +15,16 @@ import (
 
 type holdLadderModel struct {
 	partModel
-	Topic          types.String   `tfsdk:"topic"`
-	Delays         types.List     `tfsdk:"delays"`
-	JitterShards   types.Int64    `tfsdk:"jitter_shards"`
-	JitterFactor   types.Float64  `tfsdk:"jitter_factor"`
-	SequenceShards types.Int64    `tfsdk:"sequence_shards"`
-	Queues         types.List     `tfsdk:"queues"`
-	Arguments      types.Map      `tfsdk:"arguments"`
-	Bindings       types.Set      `tfsdk:"bindings"`
-	Timeouts       timeouts.Value `tfsdk:"timeouts"`
+	Topic               types.String   `tfsdk:"topic"`
+	AcknowledgeWarnings types.Set      `tfsdk:"acknowledge_warnings"`
+	Delays              types.List     `tfsdk:"delays"`
+	JitterShards        types.Int64    `tfsdk:"jitter_shards"`
+	JitterFactor        types.Float64  `tfsdk:"jitter_factor"`
+	SequenceShards      types.Int64    `tfsdk:"sequence_shards"`
+	Queues              types.List     `tfsdk:"queues"`
+	Arguments           types.Map      `tfsdk:"arguments"`
+	Bindings            types.Set      `tfsdk:"bindings"`
+	Timeouts            timeouts.Value `tfsdk:"timeouts"`
 }
 
 type holdRefModel struct {

@@ -38,8 +38,22 @@ func argumentsByQueue(ctx context.Context, arguments types.Map) map[string]map[s
 	return out
 }
 
+// broker is where the objects of a broker are read: in the view that a run shares, or, by those who write, fresh from the client.
+type broker interface {
+	Queue(ctx context.Context, vhost, name string) (rabbitmqadmin.LiveQueue, error)
+	Queues(ctx context.Context, vhost string) ([]rabbitmqadmin.LiveQueue, error)
+	Exchange(ctx context.Context, vhost, name string) (rabbitmqadmin.LiveExchange, error)
+	QueueBindings(ctx context.Context, vhost, queue string) ([]topology.Binding, error)
+	ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error)
+}
+
+var (
+	_ broker = (*rabbitmqadmin.Client)(nil)
+	_ broker = (*rabbitmqadmin.View)(nil)
+)
+
 // readArguments reads how queues show; those that are gone are left out.
-func readArguments(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, names []string) (map[string]map[string]string, error) {
+func readArguments(ctx context.Context, admin broker, vhost string, names []string) (map[string]map[string]string, error) {
 	found := map[string]map[string]string{}
 	for _, name := range names {
 		live, err := admin.Queue(ctx, vhost, name)
@@ -55,7 +69,7 @@ func readArguments(ctx context.Context, admin *rabbitmqadmin.Client, vhost strin
 }
 
 // liveQueues are the queues of a vhost, to recognise those of a topic among them.
-func liveQueues(ctx context.Context, admin *rabbitmqadmin.Client, vhost string) ([]topology.Queue, error) {
+func liveQueues(ctx context.Context, admin broker, vhost string) ([]topology.Queue, error) {
 	all, err := admin.Queues(ctx, vhost)
 	queues := make([]topology.Queue, len(all))
 	for i, q := range all {
@@ -192,7 +206,7 @@ func mirrorExchange(live rabbitmqadmin.LiveExchange, kind string) string {
 
 // mirrorRoutes reads which of a resource's exchanges and bindings exist. An exchange of another kind shows as what it
 // is.
-func mirrorRoutes(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, objects topology.Objects) (exchanges []string, bindings []topology.Binding, err error) {
+func mirrorRoutes(ctx context.Context, admin broker, vhost string, objects topology.Objects) (exchanges []string, bindings []topology.Binding, err error) {
 	for _, e := range objects.Exchanges {
 		live, err := admin.Exchange(ctx, vhost, e.Name)
 		if errors.Is(err, rabbitmqadmin.ErrNotFound) {
@@ -219,7 +233,7 @@ func mirrorRoutes(ctx context.Context, admin *rabbitmqadmin.Client, vhost string
 }
 
 // bindingsBeside reads all bindings that lead where b leads; none where that does not exist.
-func bindingsBeside(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding) (found []topology.Binding, err error) {
+func bindingsBeside(ctx context.Context, admin broker, vhost string, b topology.Binding) (found []topology.Binding, err error) {
 	if b.DestinationType == topology.BindingToExchange {
 		_, found, err = admin.ExchangeBindings(ctx, vhost, b.Destination)
 	} else {

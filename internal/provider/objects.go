@@ -251,17 +251,25 @@ func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete,
 
 // existsError says that a queue was there before it was created, why that may be, and how to take it over.
 func (c *creation) existsError(want topology.Queue, live rabbitmqadmin.LiveQueue) error {
-	cause := "It may have been made by hand, by an application, or by an earlier apply that was killed; or create_before_destroy, which a resource also inherits from one that depends on it, " +
-		"creates the new queue while the old one of the same name is still there: remove that lifecycle setting, a queue can only be destroyed before it is created."
+	cause := existsCause
 	if c.rt.wasCreated(objectKey("queue", c.vhost, want.Name)) {
 		cause = "This very apply made it for another resource: two resources have one name. Give one of them another name, or remove it."
 	}
-	compared := "Its arguments are those of the configuration."
-	if differences := queueDifferences(want, mirrorArguments(live), c.ignore); len(differences) > 0 {
-		compared = "Its arguments differ from the configuration:\n" + describe(differences)
-	}
 	return fmt.Errorf("queue %q in vhost %q exists already, so it was not created and nothing was changed.\n%s\n%s\n"+
-		"To manage it from here on, import it:\n%s\nor set adopt_existing = true", want.Name, c.vhost, compared, cause, c.importBlock())
+		"To manage it from here on, import it:\n%s\nor set adopt_existing = true", want.Name, c.vhost, compared("Its arguments", want, live, c.ignore), cause, c.importBlock())
+}
+
+// existsCause is why a queue may be there before it was created.
+const existsCause = "It may have been made by hand, by an application, or by an earlier apply that was killed; or create_before_destroy, which a resource also inherits from one that depends on it, " +
+	"creates the new queue while the old one of the same name is still there: remove that lifecycle setting, a queue can only be destroyed before it is created."
+
+// compared says how a queue that is there differs from the one that is wanted; arguments is the subject of the sentence.
+func compared(arguments string, want topology.Queue, live rabbitmqadmin.LiveQueue, ignore []string) string {
+	differences := queueDifferences(want, mirrorArguments(live), ignore)
+	if len(differences) == 0 {
+		return arguments + " are those of the configuration."
+	}
+	return arguments + " differ from the configuration:\n" + describe(differences)
 }
 
 func (req createRequest) importBlock() string {

@@ -237,7 +237,7 @@ func sentence(err error) string {
 	text := err.Error()
 	first, size := utf8.DecodeRuneInString(text)
 	word, _, _ := strings.Cut(text, " ")
-	if unicode.IsLower(first) && !strings.ContainsAny(word, "._") { // an attribute stays what it is
+	if unicode.IsLower(first) && !strings.ContainsAny(word, "._") && !strings.HasPrefix(word, "x-") { // an attribute or argument stays what it is
 		text = string(unicode.ToUpper(first)) + text[size:]
 	}
 	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".!?}") {

@@ -141,11 +141,11 @@ func listDepths(depths []rabbitmqadmin.Depth) string {
 
 // holding are the queues that hold messages, as far as the broker can be asked.
 func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) []rabbitmqadmin.Depth {
-	admin, err := rt.asker()
-	if err != nil || len(queues) == 0 {
+	view, err := rt.view()
+	if err != nil || len(queues) == 0 || rt.applying.Load() {
 		return nil
 	}
-	depths, err := admin.DepthsNow(ctx, vhost, queues)
+	depths, err := view.Depths(ctx, vhost, queues)
 	if err != nil {
 		return nil
 	}
@@ -155,11 +155,11 @@ func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) [
 // warnOfPointing says which queues still dead-letter to one that is to be replaced. They may be replaced in the same
 // run, which a plan of one resource cannot know.
 func (rt *runtime) warnOfPointing(ctx context.Context, diags *diag.Diagnostics, vhost, queue string, deleteNonEmpty bool) {
-	admin, err := rt.asker()
-	if err != nil || deleteNonEmpty {
+	view, err := rt.view()
+	if err != nil || deleteNonEmpty || rt.applying.Load() {
 		return
 	}
-	by, err := admin.PointingAt(ctx, vhost, queue)
+	by, err := view.PointingAt(ctx, vhost, queue)
 	if err != nil || len(by) == 0 {
 		return
 	}
@@ -167,6 +167,13 @@ func (rt *runtime) warnOfPointing(ctx context.Context, diags *diag.Diagnostics, 
 		fmt.Sprintf("In vhost %q these queues dead-letter to %q: %q. Apply will refuse to delete it, because what they dead-letter meanwhile would be lost, "+
 			"unless they are destroyed or replaced in the same run (terraform apply -replace=ADDRESS names further resources). "+
 			"To replace it under them, stop their consumers and set delete_non_empty = true.", vhost, queue, by))
+}
+
+// isSecondPlan reports whether what is planned without a state is the create of a replacement: the private state of what
+// it replaces is still there.
+func isSecondPlan(ctx context.Context, private privateState) bool {
+	passed, _ := private.GetKey(ctx, passedKey)
+	return len(passed) > 0
 }
 
 // passedKey is where a plan leaves delete_non_empty (delete_in_use of an exchange) for the Delete of a

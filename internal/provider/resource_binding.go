@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -135,8 +136,40 @@ func (r *bindingResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	plan.ID = types.StringUnknown()
 	if known && allKnown([]attr.Value{plan.VHost, plan.Source, plan.Destination, plan.DestinationType, plan.RoutingKey}) {
 		plan.ID = types.StringValue(plan.importID(b.Arguments))
+		if state == nil {
+			r.warnOfExisting(ctx, plan, b, &resp.Diagnostics)
+		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// warnOfExisting says that a binding that is to be created is there.
+func (r *bindingResource) warnOfExisting(ctx context.Context, plan *bindingResourceModel, b topology.Binding, diags *diag.Diagnostics) {
+	view, err := r.rt.view()
+	if err != nil {
+		r.rt.sayUnchecked(diags, err)
+		return
+	}
+	if !r.rt.asksLive(false) || r.rt.wasSeen(objectKey("binding", plan.VHost.ValueString(), plan.ID.ValueString())) {
+		return
+	}
+	found, err := findBinding(ctx, view, plan.VHost.ValueString(), b)
+	if err != nil {
+		r.rt.sayUnchecked(diags, err)
+		return
+	}
+	if !found {
+		return
+	}
+	fate := "Apply will refuse to create it, and change nothing; it may belong to a topic's bindings, or to another resource.\nTo manage it from here on, import it:\n" +
+		createRequest{resourceType: bindingTypeName, importID: plan.ID.ValueString()}.importBlock() + "\nor set adopt_existing = true."
+	summary := fmt.Sprintf("Binding from exchange %q to %q exists already", b.Source, b.Destination)
+	if plan.AdoptExisting.ValueBool() {
+		fate = "adopt_existing is true: apply takes it over."
+		summary = fmt.Sprintf("Binding from exchange %q to %q exists and is adopted", b.Source, b.Destination)
+	}
+	diags.AddWarning(summary, fmt.Sprintf("In vhost %q there is a binding with routing key %q and arguments %s. %s",
+		plan.VHost.ValueString(), b.RoutingKey, topology.CanonicalJSON(b.Arguments), fate))
 }
 
 func (r *bindingResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -179,7 +212,7 @@ func (r *bindingResource) create(ctx context.Context, plan *bindingResourceModel
 }
 
 // findBinding reports whether a binding exists. [rabbitmqadmin.ErrNotFound] says that its exchange does not.
-func findBinding(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding) (bool, error) {
+func findBinding(ctx context.Context, admin broker, vhost string, b topology.Binding) (bool, error) {
 	source, _, err := admin.ExchangeBindings(ctx, vhost, b.Source)
 	if err != nil {
 		return false, err
@@ -201,6 +234,7 @@ func (r *bindingResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if addError(&resp.Diagnostics, "Could not read the binding", err); err != nil {
 		return
 	}
+	r.rt.see(objectKey("binding", state.VHost.ValueString(), state.ID.ValueString()))
 	found, err := findBinding(ctx, admin, state.VHost.ValueString(), b)
 	if err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
 		addError(&resp.Diagnostics, "Could not read the binding", err)

@@ -91,7 +91,7 @@ func (r *deadEndResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 				Optional: true, Validators: oneOf([]topology.QueueType{topology.Classic, topology.Quorum}),
 				MarkdownDescription: "The type of the topic's work queue, where the convention leaves it open and this queue follows it (`rabbitkit`). Defaults to the convention's default.",
 			},
-			"acknowledge_warnings": warningsAttribute(warningBounded),
+			"acknowledge_warnings": warningsAttribute(warningBounded, warningPolicy, warningDefaultType, warningCycle),
 			"arguments":            argumentsAttribute("the queue"),
 			"bindings": schema.SetNestedAttribute{
 				Computed: true,
@@ -146,6 +146,7 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	plan.VHost, plan.Convention, plan.ConsumerGroup, plan.Name = config.VHost, config.Convention, config.ConsumerGroup, config.Name
 	var before *partModel
+	replacing := state == nil && isSecondPlan(ctx, req.Private)
 	if state != nil {
 		before = &state.partModel
 		replaceChanged(resp, map[string][2]attr.Value{"topic": {state.Topic, plan.Topic}})
@@ -172,6 +173,13 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		}
 		r.fill(plan, objects)
 		r.warn(ctx, plan, extra, &resp.Diagnostics)
+		if !r.rt.checkPlan(ctx, planned{
+			vhost: plan.VHost.ValueString(), convention: topology.Convention(plan.Convention.ValueString()), objects: objects, exists: state != nil, replacing: replacing,
+			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: stringsOf(ctx, plan.AcknowledgeWarnings),
+			resourceType: r.typeName(), importID: plan.ID.ValueString(),
+		}, &resp.Diagnostics) {
+			return
+		}
 		have := types.MapNull(types.StringType)
 		if state != nil {
 			replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
@@ -259,6 +267,7 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 	vhost := state.VHost.ValueString()
+	r.rt.see(objectKey("queue", vhost, state.Name.ValueString()))
 	live, err := admin.Queue(ctx, vhost, state.Name.ValueString())
 	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
 		resp.State.RemoveResource(ctx)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -121,6 +122,7 @@ func (r *exchangeResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("extra_arguments"), "Invalid extra arguments", sentence(err))
 	}
+	replacing := state == nil && isSecondPlan(ctx, req.Private)
 	passToDelete(ctx, resp.Private, plan.DeleteInUse, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -148,7 +150,41 @@ func (r *exchangeResource) ModifyPlan(ctx context.Context, req resource.ModifyPl
 		}
 		plan.Arguments = stringMap(plannedArguments(args, shown, differences))
 	}
+	if known && !plan.ID.IsUnknown() && !plan.Type.IsUnknown() && state == nil && !replacing {
+		r.warnOfExisting(ctx, plan, args, &resp.Diagnostics)
+	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// warnOfExisting says that an exchange that is to be created is there.
+func (r *exchangeResource) warnOfExisting(ctx context.Context, plan *exchangeModel, args topology.Arguments, diags *diag.Diagnostics) {
+	vhost, name := plan.VHost.ValueString(), plan.Name.ValueString()
+	view, err := r.rt.view()
+	if err != nil {
+		r.rt.sayUnchecked(diags, err)
+		return
+	}
+	if !r.rt.asksLive(false) || r.rt.wasSeen(objectKey("exchange", vhost, name)) {
+		return
+	}
+	live, err := view.Exchange(ctx, vhost, name)
+	want := plan.live(args)
+	switch {
+	case errors.Is(err, rabbitmqadmin.ErrNotFound):
+	case err != nil:
+		r.rt.sayUnchecked(diags, err)
+	case !plan.AdoptExisting.ValueBool():
+		diags.AddWarning(fmt.Sprintf("Exchange %q exists already", name),
+			fmt.Sprintf("In vhost %q it is %s, and the configuration says %s. Apply will refuse to create it, and change nothing. It may have been made by hand, by an application, or by another resource of this name.\n"+
+				"To manage it from here on, import it:\n%s\nor set adopt_existing = true.", vhost, describeExchange(live), describeExchange(want),
+				createRequest{resourceType: exchangeTypeName, importID: plan.importID()}.importBlock()))
+	case describeExchange(live) != describeExchange(want):
+		diags.AddWarning(fmt.Sprintf("Exchange %q exists and cannot be adopted", name),
+			fmt.Sprintf("In vhost %q it is %s, and the configuration says %s: RabbitMQ cannot change an exchange, and apply will refuse it.", vhost, describeExchange(live), describeExchange(want)))
+	default:
+		diags.AddWarning(fmt.Sprintf("Exchange %q exists and is adopted", name),
+			fmt.Sprintf("adopt_existing is true: apply takes over exchange %q in vhost %q with its bindings.", name, vhost))
+	}
 }
 
 // exchangeDifferences are the arguments in which an exchange differs from what the broker shows; none where there is
@@ -246,6 +282,7 @@ func (r *exchangeResource) Read(ctx context.Context, req resource.ReadRequest, r
 	if !ok {
 		return
 	}
+	r.rt.see(objectKey("exchange", state.VHost.ValueString(), state.Name.ValueString()))
 	live, err := admin.Exchange(ctx, state.VHost.ValueString(), state.Name.ValueString())
 	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
 		resp.State.RemoveResource(ctx)

@@ -78,6 +78,7 @@ func (*holdLadderResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 				}},
 				MarkdownDescription: "The hold queues, to hand over to the topic's `hold_queues`.",
 			},
+			"acknowledge_warnings": warningsAttribute(warningPolicy, warningDefaultType),
 			"arguments": schema.MapAttribute{
 				Computed: true, ElementType: queueArgumentsType,
 				MarkdownDescription: "Every argument of every hold queue as canonical JSON, by queue and name. RabbitMQ cannot change a queue's arguments: " +
@@ -139,6 +140,7 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
 	var before *partModel
+	replacing := state == nil && isSecondPlan(ctx, req.Private)
 	if state != nil {
 		before = &state.partModel
 		replaceChanged(resp, map[string][2]attr.Value{"topic": {state.Topic, plan.Topic}})
@@ -159,6 +161,13 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 			return
 		}
 		r.fill(plan, objects)
+		if !r.rt.checkPlan(ctx, planned{
+			vhost: plan.VHost.ValueString(), convention: topology.Convention(plan.Convention.ValueString()), objects: objects, exists: state != nil, replacing: replacing,
+			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: stringsOf(ctx, plan.AcknowledgeWarnings),
+			resourceType: ladderTypeName, importID: plan.ID.ValueString(),
+		}, &resp.Diagnostics) {
+			return
+		}
 		have := map[string]map[string]string{}
 		if state != nil && len(resp.RequiresReplace) == 0 {
 			have = ladderArguments(state)
@@ -195,6 +204,9 @@ func (r *holdLadderResource) planTiers(ctx context.Context, plan *holdLadderMode
 		}
 	}
 	slices.Sort(removed)
+	if !r.rt.asksLive(true) {
+		return argumentsMap(planned)
+	}
 	r.rt.warnOfMessages(ctx, diags, vhost, replaced, lose, "deleted and made again")
 	if lose {
 		r.rt.warnOfMessages(ctx, diags, vhost, removed, lose, "deleted")
@@ -286,6 +298,7 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 			return
 		}
 	}
+	r.rt.see(queueKeys(vhost, ownedQueues(&state))...)
 	live, err := readArguments(ctx, admin, vhost, ownedQueues(&state))
 	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
 		return
@@ -311,7 +324,7 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 }
 
 // recognise fills in the tiers of a ladder that is being imported.
-func (r *holdLadderResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *holdLadderModel) (bool, error) {
+func (r *holdLadderResource) recognise(ctx context.Context, admin broker, state *holdLadderModel) (bool, error) {
 	queues, err := liveQueues(ctx, admin, state.VHost.ValueString())
 	if err != nil {
 		return false, err
@@ -362,7 +375,7 @@ func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequ
 func (r *holdLadderResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	m := holdLadderModel{
 		partModel: nullPart(), Delays: types.ListNull(types.StringType), Queues: types.ListNull(holdRefType),
-		Arguments: types.MapNull(queueArgumentsType), Bindings: types.SetNull(bindingType),
+		Arguments: types.MapNull(queueArgumentsType), Bindings: types.SetNull(bindingType), AcknowledgeWarnings: types.SetNull(types.StringType),
 		Timeouts: timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{"update": types.StringType})},
 	}
 	_, topic, err := m.importPart(req.ID)

@@ -21,6 +21,10 @@ const topicTypeName = TypeName + "_rabbitmq_topic"
 const (
 	// warningForeignDeadEnd: the topic is meant to share another topic's dead-letter or parked queue.
 	warningForeignDeadEnd = "foreign_dead_end"
+	// warningClassicInPlace: retries that start anew with every lost connection are accepted.
+	warningClassicInPlace = "in_place_on_classic"
+	// warningUnusedHoldQueues: the hold queues are for delays that handlers ask for.
+	warningUnusedHoldQueues = "unused_hold_queues"
 	// warningUnusedParkedQueue: the parked queue is for applications that publish what they park; consumers in place do not.
 	warningUnusedParkedQueue = "unused_parked_queue"
 )
@@ -230,6 +234,7 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		return
 	}
 	vhost, imported := state.VHost.ValueString(), state.Arguments.IsNull()
+	r.rt.see(queueKeys(vhost, state.workQueues())...)
 	if imported {
 		err := r.recogniseShards(ctx, admin, &state)
 		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -30,7 +31,17 @@ type runtime struct {
 
 	locks keyedLocks
 
+	// refreshed: this run reads what is there, so that it is a plan. applying: it writes.
+	refreshed, applying atomic.Bool
+
+	// unchecked: that a plan could not ask the broker was said.
+	unchecked sync.Once
+
 	mu sync.Mutex
+	// seen are the queues, exchanges and bindings that the state has, as far as they were refreshed.
+	seen map[string]bool
+	// plans are what this run plans, by vhost.
+	plans map[string]*rabbitmqadmin.Plan
 	// created are the queues and exchanges that this run made, to tell "two resources with one name" from "it was there".
 	created map[string]bool
 	// carried are the bindings that went with what this run deleted, by its name: a replacement gets them back.
@@ -40,7 +51,7 @@ type runtime struct {
 func newRuntime(convention, consumerGroup types.String) *runtime {
 	rt := &runtime{
 		vhost: types.StringValue(topology.DefaultVHost), convention: convention, consumerGroup: consumerGroup,
-		created: map[string]bool{}, carried: map[string][]topology.Binding{},
+		seen: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{}, carried: map[string][]topology.Binding{},
 	}
 	if convention.IsNull() {
 		rt.convention = types.StringValue(string(topology.Redeliver))
@@ -54,8 +65,13 @@ var (
 	errUnknown = errors.New("the provider's RabbitMQ configuration is not known yet: it comes from a resource that was not applied; apply that first (terraform apply -target=...)")
 )
 
-// admin returns the client for RabbitMQ's management API.
+// admin returns the client for RabbitMQ's management API to who is about to write.
 func (rt *runtime) admin() (*rabbitmqadmin.Client, error) {
+	rt.applying.Store(true)
+	return rt.client()
+}
+
+func (rt *runtime) client() (*rabbitmqadmin.Client, error) {
 	switch {
 	case rt.rabbitMQ.unknown:
 		return nil, errUnknown
@@ -65,11 +81,12 @@ func (rt *runtime) admin() (*rabbitmqadmin.Client, error) {
 	return rt.rabbitMQ.client, nil
 }
 
-// reader returns the client for a refresh. While the provider's configuration is not known the state is kept as it is,
+// reader returns the view of the broker for a refresh. While the provider's configuration is not known the state is kept as it is,
 // and the warning says so. A broker that did not answer is an error once, not once a resource: the refresh fails as a
 // whole, and keeps every state.
-func (rt *runtime) reader(diags *diag.Diagnostics) (*rabbitmqadmin.Client, bool) {
-	admin, err := rt.admin()
+func (rt *runtime) reader(diags *diag.Diagnostics) (*rabbitmqadmin.View, bool) {
+	rt.refreshed.Store(true)
+	client, err := rt.client()
 	switch {
 	case errors.Is(err, errUnknown):
 		diags.AddWarning("Not compared with the broker", "The provider's RabbitMQ configuration is not known yet, so this plan trusts the state as it was last seen.")
@@ -78,25 +95,49 @@ func (rt *runtime) reader(diags *diag.Diagnostics) (*rabbitmqadmin.Client, bool)
 	case rt.rabbitMQ.unreachable != nil:
 		rt.rabbitMQ.said.Do(func() { addError(diags, "RabbitMQ does not answer", rt.rabbitMQ.unreachable) })
 	default:
-		return admin, true
+		return client.View(), true
 	}
 	return nil, false
 }
 
 // refuseUnconfigured says once that there is no RabbitMQ, which every resource needs.
 func (rt *runtime) refuseUnconfigured(diags *diag.Diagnostics) {
-	if _, err := rt.admin(); errors.Is(err, errNotConfigured) {
+	if _, err := rt.client(); errors.Is(err, errNotConfigured) {
 		rt.rabbitMQ.said.Do(func() { addError(diags, "RabbitMQ is not configured", err) })
 	}
 }
 
 // asker returns the client for what a plan would like to know and can do without.
 func (rt *runtime) asker() (*rabbitmqadmin.Client, error) {
-	admin, err := rt.admin()
+	client, err := rt.client()
 	if err == nil {
 		err = rt.rabbitMQ.unreachable
 	}
-	return admin, err
+	return client, err
+}
+
+// view returns the view of the broker for what a plan would like to know and can do without.
+func (rt *runtime) view() (*rabbitmqadmin.View, error) {
+	client, err := rt.asker()
+	if err != nil {
+		return nil, err
+	}
+	return client.View(), nil
+}
+
+// see notes that the state has objects.
+func (rt *runtime) see(keys ...string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for _, key := range keys {
+		rt.seen[key] = true
+	}
+}
+
+func (rt *runtime) wasSeen(key string) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.seen[key]
 }
 
 // objectKey names a queue or exchange across the run.

@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
@@ -17,7 +16,7 @@ func (r *topicResource) importID(m *topicModel) string {
 }
 
 // recogniseShards finds out whether a topic that is being imported has shards in the place of a queue of its own name.
-func (r *topicResource) recogniseShards(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel) error {
+func (r *topicResource) recogniseShards(ctx context.Context, admin broker, state *topicModel) error {
 	id := state.identityOf(state.Name)
 	if id.SequenceExchangeName() == "" {
 		return nil
@@ -34,7 +33,7 @@ func (r *topicResource) recogniseShards(ctx context.Context, admin *rabbitmqadmi
 }
 
 // recognise fills in what the broker tells about a topic that is being imported. shown are its work queue or its shards.
-func (r *topicResource) recognise(ctx context.Context, admin *rabbitmqadmin.Client, state *topicModel, shown map[string]map[string]string) error {
+func (r *topicResource) recognise(ctx context.Context, admin broker, state *topicModel, shown map[string]map[string]string) error {
 	vhost, id := state.VHost.ValueString(), state.identityOf(state.Name)
 	first := slices.Sorted(maps.Keys(shown))[0]
 	live := mirrored(first, shown[first])

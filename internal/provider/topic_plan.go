@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,6 +40,7 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	plan.takeConfigured(config)
 	plan.refuseDelaysTwice(&resp.Diagnostics)
 	var before *partModel
+	replacing := state == nil && isSecondPlan(ctx, req.Private)
 	if state != nil {
 		before = &state.partModel
 		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}, "sequence_shards": {state.SequenceShards, plan.SequenceShards}})
@@ -64,6 +66,13 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 			return
 		}
 		plan.warn(ctx, spec, &resp.Diagnostics)
+		if !r.rt.checkPlan(ctx, planned{
+			vhost: plan.VHost.ValueString(), convention: spec.Convention, objects: objects, spec: &spec, exists: state != nil, replacing: replacing,
+			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: stringsOf(ctx, plan.AcknowledgeWarnings),
+			resourceType: topicTypeName, importID: plan.ID.ValueString(),
+		}, &resp.Diagnostics) {
+			return
+		}
 		plan.Arguments, plan.ShardArguments = planWorkQueues(ctx, plan, state, objects.Queues, resp)
 	}
 	if state != nil && len(resp.RequiresReplace) > 0 {
@@ -123,6 +132,21 @@ func (m *topicModel) warn(ctx context.Context, spec topology.Spec, diags *diag.D
 			fmt.Sprintf("Topic %q has the parked queue %q, and under park = %q a consumer dead-letters what it cannot read. Set park = %q, which takes write permission on the route to it, "+
 				"or leave parked_queue out. If other applications publish to it, say so with acknowledge_warnings = [%q].",
 				spec.Topic, spec.ParkedQueue, topology.ParkReject, topology.ParkPublish, warningUnusedParkedQueue))
+	}
+	if holdFrom := cmp.Or(spec.Retry.HoldFrom, topology.DefaultHoldFrom); spec.Retry.Strategy == topology.Hybrid && len(spec.Retry.Delays) > 0 &&
+		slices.Max(spec.Retry.Delays) < holdFrom && !slices.Contains(acknowledged, warningUnusedHoldQueues) {
+		diags.AddAttributeWarning(path.Root("retry").AtName("hold_from"), "No retry waits in a hold queue",
+			fmt.Sprintf("Topic %q has the strategy %q and hold_from %s, and the longest of its delays is %s: every retry waits in the consumer, as under %q. Lower hold_from to the shortest delay "+
+				"that is to wait in a hold queue. If the hold queues are for longer delays that handlers ask for, say so with acknowledge_warnings = [%q].",
+				spec.Topic, topology.Hybrid, topology.FormatDuration(holdFrom), topology.FormatDuration(slices.Max(spec.Retry.Delays)), topology.InPlace, warningUnusedHoldQueues))
+	}
+	if m.QueueType.ValueString() == string(topology.Classic) && spec.Retry.MaxRetries > 0 && !slices.Contains(acknowledged, warningClassicInPlace) &&
+		(spec.Retry.Strategy == "" || spec.Retry.Strategy == topology.InPlace) {
+		diags.AddAttributeWarning(path.Root("retry").AtName("strategy"), "Retries in place on a classic queue",
+			fmt.Sprintf("Topic %q waits its retries in the consumer, and its work queue is a classic queue, which counts no deliveries: how often a message was retried is known as long as its delivery lasts. "+
+				"When the consumer or its connection goes, the message starts again with all of its %d retries, and one that kills its consumer comes back for ever. "+
+				"Use the strategy %q with hold queues, whose copies carry the count, or a convention with quorum queues. If it is accepted, say so with acknowledge_warnings = [%q].",
+				spec.Topic, spec.Retry.MaxRetries, topology.Republish, warningClassicInPlace))
 	}
 	if slices.Contains(acknowledged, warningForeignDeadEnd) {
 		return

@@ -131,7 +131,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				MarkdownDescription: "Where the topic's messages come from. Not authoritative: bindings made elsewhere stay. Bindings with arguments are `redeliver_rabbitmq_binding` resources. " +
 					"With `sequence_shards` they lead to the exchange that spreads messages over the shards, and a message's routing key is its key.",
 			},
-			"acknowledge_warnings": warningsAttribute(warningForeignDeadEnd, warningUnusedParkedQueue),
+			"acknowledge_warnings": warningsAttribute(warningForeignDeadEnd, warningUnusedParkedQueue, warningUnusedHoldQueues, warningClassicInPlace, warningPolicy, warningDefaultType, warningCycle),
 			"arguments":            argumentsAttribute("the work queue"),
 			"shard_arguments": schema.MapAttribute{
 				Computed: true, ElementType: queueArgumentsType,

@@ -97,22 +97,34 @@ func (c *Client) QueueBindings(ctx context.Context, vhost, queue string) ([]topo
 // ExchangeBindings lists the bindings that start at an exchange and those that lead to it. An exchange that does not
 // exist has none: RabbitMQ does not say that it is missing.
 func (c *Client) ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error) {
-	for _, side := range []struct {
-		vertex rabbithole.BindingVertex
-		into   *[]topology.Binding
-	}{{rabbithole.BindingSource, &source}, {rabbithole.BindingDestination, &destination}} {
-		var got []wireBinding
-		x := c.newCall(ctx, opRead, "the bindings of "+exchangeObject(exchange), vhost)
-		x.into = &got
-		if err := x.run(func(rh *rabbithole.Client) error {
-			_, err := rh.ListExchangeBindings(vhost, exchange, side.vertex)
-			return err
-		}); err != nil {
-			return nil, nil, err
-		}
-		*side.into = bindingsOf(got)
+	if source, err = c.exchangeBindings(ctx, vhost, exchange, rabbithole.BindingSource); err == nil {
+		destination, err = c.exchangeBindings(ctx, vhost, exchange, rabbithole.BindingDestination)
 	}
-	return source, destination, nil
+	return source, destination, err
+}
+
+// exchangeBindings lists the bindings of which an exchange is this end.
+func (c *Client) exchangeBindings(ctx context.Context, vhost, exchange string, end rabbithole.BindingVertex) ([]topology.Binding, error) {
+	var got []wireBinding
+	x := c.newCall(ctx, opRead, "the bindings of "+exchangeObject(exchange), vhost)
+	x.into = &got
+	err := x.run(func(rh *rabbithole.Client) error {
+		_, err := rh.ListExchangeBindings(vhost, exchange, end)
+		return err
+	})
+	return bindingsOf(got), err
+}
+
+// listBindings lists the bindings of a vhost, without those to the default exchange.
+func (c *Client) listBindings(ctx context.Context, vhost string) ([]topology.Binding, error) {
+	var got []wireBinding
+	x := c.newCall(ctx, opList, "the bindings", vhost)
+	x.into = &got
+	err := x.run(func(rh *rabbithole.Client) error {
+		_, err := rh.ListBindingsIn(vhost)
+		return err
+	})
+	return bindingsOf(got), err
 }
 
 // Bind creates a binding; one that exists with the same key and arguments is fine (RabbitMQ answers 201 both times). A
@@ -131,7 +143,9 @@ func (c *Client) Bind(ctx context.Context, vhost string, b topology.Binding) err
 
 func (c *Client) bind(ctx context.Context, vhost string, b topology.Binding) error {
 	x := c.newCall(ctx, opBind, bindingObject(b), vhost)
-	return x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeclareBinding(vhost, bindingInfo(b)) })
+	err := x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeclareBinding(vhost, bindingInfo(b)) })
+	c.view.bound(vhost, b, true, err)
+	return err
 }
 
 func bindingInfo(b topology.Binding) rabbithole.BindingInfo {
@@ -187,8 +201,9 @@ func (c *Client) unbind(ctx context.Context, vhost string, b topology.Binding) (
 	x := c.newCall(ctx, opUnbind, bindingObject(b), vhost)
 	info := bindingInfo(b)
 	info.PropertiesKey = live.PropertiesKey
-	err = x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeleteBinding(vhost, info) })
-	return true, gone(err)
+	err = gone(x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeleteBinding(vhost, info) }))
+	c.view.bound(vhost, b, false, err)
+	return true, err
 }
 
 func (c *Client) findBinding(ctx context.Context, vhost string, b topology.Binding) (wireBinding, bool, error) {

@@ -20,6 +20,8 @@ type Broker struct {
 	// StatisticsDisabled: the broker is configured to keep no message statistics, so that counts are known from queue
 	// totals alone.
 	StatisticsDisabled bool
+	// Queues is how many queues the user can see in all vhosts, when the broker was first asked.
+	Queues int
 }
 
 type wireOverview struct {
@@ -27,7 +29,10 @@ type wireOverview struct {
 	ClusterName     string `json:"cluster_name"`
 	Node            string `json:"node"`
 	DisableStats    bool   `json:"disable_stats"`
-	ExchangeTypes   []struct {
+	ObjectTotals    struct {
+		Queues int `json:"queues"`
+	} `json:"object_totals"`
+	ExchangeTypes []struct {
 		Name    string `json:"name"`
 		Enabled bool   `json:"enabled"`
 	} `json:"exchange_types"`
@@ -60,6 +65,7 @@ func (c *Client) Ping(ctx context.Context) (Broker, error) {
 	}
 	b := Broker{
 		Version: got.RabbitMQVersion, ClusterName: got.ClusterName, Node: got.Node, StatisticsDisabled: got.DisableStats,
+		Queues: got.ObjectTotals.Queues,
 	}
 	for _, t := range got.ExchangeTypes {
 		if t.Enabled {

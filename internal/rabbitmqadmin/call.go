@@ -198,6 +198,7 @@ func (x *call) try(req *http.Request, body []byte, at int) (*answer, error) {
 		return nil, err
 	}
 	start := time.Now()
+	c.requests.Add(1)
 	got, err := c.exchange(out)
 	fields := map[string]any{"method": out.Method, "url": out.URL.Redacted(), "duration_ms": time.Since(start).Milliseconds()}
 	if err != nil {

@@ -18,11 +18,13 @@ type Client struct {
 	http      *http.Transport
 	amqp      *amqpDepths  // nil without AMQP endpoints
 	current   atomic.Int64 // the endpoint that answered last
+	requests  atomic.Int64
 
 	exchanges    exchangeLocks
 	counts       *sharedRead[map[string]counts]
 	queues       *sharedRead[[]LiveQueue]
 	exchangeList *sharedRead[[]LiveExchange]
+	view         *View
 
 	mu       sync.Mutex
 	broker   *Broker
@@ -86,8 +88,12 @@ func New(cfg Config) (*Client, error) {
 	c.counts = newSharedRead(c.readCounts)
 	c.queues = newSharedRead(c.Queues)
 	c.exchangeList = newSharedRead(c.listExchanges)
+	c.view = newView(c)
 	return c, nil
 }
+
+// Requests is how many requests were sent to the management API so far, those that got no answer included.
+func (c *Client) Requests() int64 { return c.requests.Load() }
 
 // Close closes the client's connections. Calls that are running fail or finish. It may be called more than once.
 func (c *Client) Close() {

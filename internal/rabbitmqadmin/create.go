@@ -57,6 +57,7 @@ func (c *Client) DeclareQueue(ctx context.Context, vhost string, q topology.Queu
 	err := x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		return rh.DeclareQueue(vhost, q.Name, rabbithole.QueueSettings{Durable: true, Arguments: maps.Clone(q.Arguments)})
 	})
+	c.view.declaredQueue(vhost, q, err)
 	if reason, ok := inequivalent(err); ok {
 		return Existed, &InequivalentError{VHost: vhost, Queue: q.Name, Reason: reason}
 	}
@@ -105,6 +106,7 @@ func (c *Client) DeleteQueue(ctx context.Context, vhost, name string) error {
 }
 
 func (c *Client) deleteQueue(ctx context.Context, vhost, name string, ifEmpty bool) error {
+	defer c.view.deletedQueue(vhost, name)
 	x := c.newCall(ctx, opDelete, queueObject(name), vhost)
 	return x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		if ifEmpty {

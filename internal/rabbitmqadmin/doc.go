@@ -15,6 +15,13 @@
 // answer is tried again. All writes of this package are idempotent, so that repeating one whose answer was lost is safe;
 // only "created or existed before" cannot be told then, which [Client.DeclareQueue] says ([Unknown]).
 //
+// # Views
+//
+// [Client.View] is what a run knows: the first few objects of a kind are read by themselves, then the vhost's list is,
+// once and without statistics, and the client's own writes change what is known. It is for refreshes and plans; whoever
+// creates or deletes asks the broker anew. A list does not prove that a queue is gone (it leaves out what was led by a
+// node that is down), so that a queue which is missing in it is asked for by itself.
+//
 // # Not found
 //
 // [ErrNotFound] means that the object is gone, and state may be dropped on its word. So it takes RabbitMQ's own words in

@@ -106,6 +106,7 @@ func (c *Client) DeclareExchange(ctx context.Context, vhost string, e LiveExchan
 	err = x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		return rh.DeclareExchange(vhost, e.Name, rabbithole.ExchangeSettings{})
 	})
+	c.view.declaredExchange(vhost, e, err)
 	if reason, ok := inequivalent(err); ok {
 		return &InequivalentError{VHost: vhost, Exchange: e.Name, Reason: reason}
 	}
@@ -127,6 +128,7 @@ func (c *Client) deleteExchange(ctx context.Context, vhost, name string, ifUnuse
 	if name == "" || strings.HasPrefix(name, "amq.") {
 		return fmt.Errorf("cannot delete %s in vhost %q: it is RabbitMQ's own", x.object, vhost)
 	}
+	defer c.view.deletedExchange(vhost, name)
 	if ifUnused {
 		x.query = query("if-unused", "true")
 	}

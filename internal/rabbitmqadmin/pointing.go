@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
-
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
@@ -33,15 +31,74 @@ type deadLetterRoute struct {
 // exchanges, and on the assumption that every binding matches for all other types, for queues that keep the messages'
 // own keys, and for alternate exchanges.
 func (c *Client) PointingAt(ctx context.Context, vhost, queue string) ([]string, error) {
-	all, err := c.queues.notBefore(ctx, vhost, time.Now())
+	return pointingAt(ctx, fresh{c}, vhost, queue)
+}
+
+// PointingAt is [Client.PointingAt] as the view knows it.
+func (v *View) PointingAt(ctx context.Context, vhost, queue string) ([]string, error) {
+	return pointingAt(ctx, v, vhost, queue)
+}
+
+// sight is where the objects of a vhost are seen: fresh ones, for those who delete, or those of a view.
+type sight interface {
+	Queues(ctx context.Context, vhost string) ([]LiveQueue, error)
+	exchanges(ctx context.Context, vhost string) ([]LiveExchange, error)
+	QueueBindings(ctx context.Context, vhost, queue string) ([]topology.Binding, error)
+	ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error)
+	// definitions are those of the policies by name; none where the user may not see them.
+	definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error)
+}
+
+// fresh is a sight that reads when it is asked.
+type fresh struct{ *Client }
+
+func (f fresh) Queues(ctx context.Context, vhost string) ([]LiveQueue, error) {
+	return f.queues.notBefore(ctx, vhost, time.Now())
+}
+
+func (f fresh) exchanges(ctx context.Context, vhost string) ([]LiveExchange, error) {
+	return f.exchangeList.notBefore(ctx, vhost, time.Now())
+}
+
+func (f fresh) definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error) {
+	policies, err := f.listPolicies(ctx, vhost)
+	if errors.Is(err, ErrUnauthorized) {
+		f.cfg.Logf(ctx, "policies are not visible to this user: dead-letter exchanges that they set are not seen", map[string]any{"vhost": vhost})
+		return nil, nil
+	}
+	return definitionsOf(policies), err
+}
+
+func (v *View) exchanges(ctx context.Context, vhost string) ([]LiveExchange, error) {
+	return v.vhosts.get(vhost).exchanges.list(ctx)
+}
+
+func (v *View) definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error) {
+	policies, err := v.Policies(ctx, vhost)
+	return definitionsOf(policies), err
+}
+
+// definitionsOf leaves operator policies out, which set nothing that routes.
+func definitionsOf(policies []topology.Policy) map[string]topology.Arguments {
+	out := make(map[string]topology.Arguments, len(policies))
+	for _, p := range policies {
+		if !p.Operator {
+			out[p.Name] = p.Definition
+		}
+	}
+	return out
+}
+
+func pointingAt(ctx context.Context, at sight, vhost, queue string) ([]string, error) {
+	all, err := at.Queues(ctx, vhost)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := c.deadLetterRoutes(ctx, vhost, all)
+	routes, err := deadLetterRoutes(ctx, at, vhost, all)
 	if err != nil || len(routes) == 0 {
 		return nil, err
 	}
-	inbound, err := c.inboundRouting(ctx, vhost, queue)
+	inbound, err := inboundRouting(ctx, at, vhost, queue)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +113,7 @@ func (c *Client) PointingAt(ctx context.Context, vhost, queue string) ([]string,
 			points = route.key == queue
 		default:
 			// The default exchange with the messages' own keys: it gets here what the queue receives by this queue's name.
-			if points, err = c.boundWithKey(ctx, vhost, name, queue); err != nil {
+			if points, err = boundWithKey(ctx, at, vhost, name, queue); err != nil {
 				return nil, err
 			}
 		}
@@ -68,14 +125,14 @@ func (c *Client) PointingAt(ctx context.Context, vhost, queue string) ([]string,
 	return out, nil
 }
 
-func (c *Client) boundWithKey(ctx context.Context, vhost, queue, key string) (bool, error) {
-	bindings, err := c.QueueBindings(ctx, vhost, queue)
+func boundWithKey(ctx context.Context, at sight, vhost, queue, key string) (bool, error) {
+	bindings, err := at.QueueBindings(ctx, vhost, queue)
 	return slices.ContainsFunc(bindings, func(b topology.Binding) bool { return b.RoutingKey == key }), err
 }
 
 // deadLetterRoutes are the queues that dead-letter, by name.
-func (c *Client) deadLetterRoutes(ctx context.Context, vhost string, queues []LiveQueue) (map[string]deadLetterRoute, error) {
-	var policies map[string]map[string]any
+func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []LiveQueue) (map[string]deadLetterRoute, error) {
+	var policies map[string]topology.Arguments
 	out := map[string]deadLetterRoute{}
 	for _, q := range queues {
 		exchange, hasExchange := q.Arguments[topology.ArgDeadLetterExchange].(string)
@@ -83,7 +140,7 @@ func (c *Client) deadLetterRoutes(ctx context.Context, vhost string, queues []Li
 		if q.Policy != "" && (!hasExchange || !hasKey) {
 			if policies == nil {
 				var err error
-				if policies, err = c.policies(ctx, vhost); err != nil {
+				if policies, err = at.definitions(ctx, vhost); err != nil {
 					return nil, err
 				}
 			}
@@ -102,29 +159,6 @@ func (c *Client) deadLetterRoutes(ctx context.Context, vhost string, queues []Li
 	return out, nil
 }
 
-// policies are the definitions of a vhost's policies by name; none where the user may not see them.
-func (c *Client) policies(ctx context.Context, vhost string) (map[string]map[string]any, error) {
-	var got []struct {
-		Name       string         `json:"name"`
-		Definition map[string]any `json:"definition"`
-	}
-	x := c.newCall(ctx, opList, "the policies", vhost)
-	x.into = &got
-	err := x.run(func(rh *rabbithole.Client) error {
-		_, err := rh.ListPoliciesIn(vhost)
-		return err
-	})
-	if errors.Is(err, ErrUnauthorized) {
-		c.cfg.Logf(ctx, "policies are not visible to this user: dead-letter exchanges that they set are not seen", map[string]any{"vhost": vhost})
-		err = nil
-	}
-	out := make(map[string]map[string]any, len(got))
-	for _, p := range got {
-		out[p.Name] = p.Definition
-	}
-	return out, err
-}
-
 // inbound is every exchange from which messages can get to one queue, and how.
 type inbound struct {
 	kinds map[string]string // exchange types
@@ -141,13 +175,13 @@ type inboundEdge struct {
 }
 
 // inboundRouting walks from the queue back to every exchange that leads to it.
-func (c *Client) inboundRouting(ctx context.Context, vhost, queue string) (inbound, error) {
+func inboundRouting(ctx context.Context, at sight, vhost, queue string) (inbound, error) {
 	out := inbound{kinds: map[string]string{}, edges: map[string][]inboundEdge{}}
-	bindings, err := c.QueueBindings(ctx, vhost, queue)
+	bindings, err := at.QueueBindings(ctx, vhost, queue)
 	if err != nil || len(bindings) == 0 {
 		return out, err
 	}
-	exchanges, err := c.exchangeList.notBefore(ctx, vhost, time.Now())
+	exchanges, err := at.exchanges(ctx, vhost)
 	if err != nil {
 		return out, err
 	}
@@ -171,7 +205,7 @@ func (c *Client) inboundRouting(ctx context.Context, vhost, queue string) (inbou
 	for len(next) > 0 {
 		exchange := next[0]
 		next = next[1:]
-		_, incoming, err := c.ExchangeBindings(ctx, vhost, exchange)
+		_, incoming, err := at.ExchangeBindings(ctx, vhost, exchange)
 		if err != nil {
 			return out, err
 		}

@@ -49,13 +49,14 @@ func (c *Client) Queues(ctx context.Context, vhost string) ([]LiveQueue, error) 
 	return out, nil
 }
 
-// listQueues reads all queues of a vhost: one request where there are few, two where there are many (the first tells
-// how many), pages where there are very many.
+// listQueues reads all queues of a vhost: one request where the broker has few, or this is the second list; else two where
+// there are many (the first tells how many), and pages where there are very many.
 func (c *Client) listQueues(ctx context.Context, vhost string, params url.Values) ([]wireQueue, error) {
 	c.mu.Lock()
 	large := c.large[vhost]
+	few := c.broker != nil && c.broker.Queues > 0 && c.broker.Queues <= c.pageAbove
 	c.mu.Unlock()
-	if large {
+	if large || few {
 		return c.listQueuesAtOnce(ctx, vhost, params)
 	}
 	first, err := c.queuePage(ctx, vhost, params, 1)

@@ -54,7 +54,7 @@ func (c *Client) exchangeUsers(ctx context.Context, vhost, name string) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	routes, err := c.deadLetterRoutes(ctx, vhost, queues)
+	routes, err := deadLetterRoutes(ctx, fresh{c}, vhost, queues)
 	if err != nil {
 		return nil, err
 	}

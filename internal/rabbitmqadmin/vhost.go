@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
 // vhostAt is a vhost as seen through one endpoint. They are told apart because one endpoint of several may have a
@@ -51,4 +53,37 @@ func (c *Client) sawVHost(endpoint int, vhost string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.readable[vhostAt{endpoint, vhost}] = true
+}
+
+// VHost is what the broker says about a vhost.
+type VHost struct {
+	// DefaultQueueType is what a queue becomes that is declared without a type; "" is a classic queue.
+	DefaultQueueType topology.QueueType
+	// Nodes are the nodes of the cluster that run the vhost or should.
+	Nodes int
+}
+
+// listVHosts lists the vhosts that the user may see, by name. Of a single one only administrators may read this.
+func (c *Client) listVHosts(ctx context.Context) (map[string]VHost, error) {
+	var got []struct {
+		Name             string            `json:"name"`
+		DefaultQueueType string            `json:"default_queue_type"`
+		ClusterState     map[string]string `json:"cluster_state"`
+	}
+	x := c.newCall(ctx, opList, "the vhosts", "")
+	x.into = &got
+	x.query = query("columns", "name,default_queue_type,cluster_state")
+	err := x.run(func(rh *rabbithole.Client) error {
+		_, err := rh.ListVhosts()
+		return err
+	})
+	out := make(map[string]VHost, len(got))
+	for _, w := range got {
+		v := VHost{Nodes: len(w.ClusterState)}
+		if w.DefaultQueueType != "undefined" { // what brokers before 4.0 say
+			v.DefaultQueueType = topology.QueueType(w.DefaultQueueType)
+		}
+		out[w.Name] = v
+	}
+	return out, err
 }

@@ -1,0 +1,140 @@
+package rabbitmqadmin
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// TestLiveViewTakesTheManagementTagAlone: what plans look at is open to who may use the management API at all.
+func TestLiveViewTakesTheManagementTagAlone(t *testing.T) {
+	t.Parallel()
+	admin, b, vhost := live(t, nil)
+	makeQueue(t, admin, vhost, "q", topology.Quorum, nil)
+	putPolicy(t, b, vhost, "p", `{"pattern":"^q$","apply-to":"queues","definition":{"max-length":10}}`)
+	status, answer := brokertest.Request(t, b, http.MethodPut, "/api/operator-policies/"+url.PathEscape(vhost)+"/op",
+		map[string]any{"pattern": "^q$", "apply-to": "queues", "definition": map[string]any{"max-length": 9}})
+	if status >= http.StatusMultipleChoices {
+		t.Fatalf("operator policy: %d %s", status, answer)
+	}
+	channel := brokertest.Channel(t, b, vhost)
+	if _, err := channel.ConsumeWithContext(t.Context(), "q", "someone", false, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	user, password := brokertest.User(t, b, vhost, ".*", ".*", ".*", "management")
+	v := as(t, b, user, password).View()
+	policies, err := v.Policies(t.Context(), vhost)
+	if err != nil || len(policies) != 2 || policies[0].Name != "p" || policies[1].Name != "op" || !policies[1].Operator {
+		t.Errorf("policies %+v, %v", policies, err)
+	}
+	consumersOf := func(c *Client) (found []Consumer) {
+		brokertest.WaitFor(t, func() (bool, string) {
+			all, err := c.listConsumers(t.Context(), vhost)
+			must(t, err)
+			found = all["q"]
+			return len(found) > 0, "no consumer yet"
+		})
+		return found
+	}
+	if got := consumersOf(admin); len(got) != 1 || got[0].Tag != "someone" || got[0].Connection == "" {
+		t.Errorf("consumers %+v", got)
+	}
+	// A user who sees no connections sees how many there are.
+	if got := consumersOf(as(t, b, user, password)); len(got) != 1 || got[0].Tag != "" {
+		t.Errorf("consumers %+v", got)
+	}
+	about, err := v.VHost(t.Context(), vhost)
+	if err != nil || about.Nodes != 1 {
+		t.Errorf("vhost %+v, %v", about, err)
+	}
+}
+
+// TestLiveViewListsWhatSingleReadsSay compares both ways of reading.
+func TestLiveViewListsWhatSingleReadsSay(t *testing.T) {
+	t.Parallel()
+	c, b, vhost := live(t, nil)
+	makeExchange(t, c, vhost, "e", "topic")
+	makeExchange(t, c, vhost, "f", "headers")
+	for i := range 3 * queuesAlone {
+		name := fmt.Sprintf("q%d", i)
+		makeQueue(t, c, vhost, name, []topology.QueueType{topology.Classic, topology.Quorum}[i%2], topology.Arguments{"x-message-ttl": int64(1000 + i)})
+		bind(t, c, vhost, bindingTo("e", name, "a.*"))
+	}
+	bind(t, c, vhost, topology.Binding{Source: "e", Destination: "f", DestinationType: toExchange, RoutingKey: "#"})
+	v := liveClient(t, b, nil).View()
+	same := func(what string, got, want any) {
+		t.Helper()
+		if a, b := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); a != b {
+			t.Errorf("%s in the view is\n%s\nand by itself\n%s", what, a, b)
+		}
+	}
+	for i := range 3 * queuesAlone {
+		name := fmt.Sprintf("q%d", i)
+		got, err := v.Queue(t.Context(), vhost, name)
+		must(t, err)
+		want, err := c.Queue(t.Context(), vhost, name)
+		must(t, err)
+		same("queue "+name, [3]any{got.Type, got.Durable, got.Arguments}, [3]any{want.Type, want.Durable, want.Arguments})
+		gotBindings, err := v.QueueBindings(t.Context(), vhost, name)
+		must(t, err)
+		wantBindings, err := c.QueueBindings(t.Context(), vhost, name)
+		must(t, err)
+		same("bindings of "+name, gotBindings, wantBindings)
+	}
+	for _, name := range []string{"amq.direct", "amq.topic", "e", "f"} {
+		got, err := v.Exchange(t.Context(), vhost, name)
+		must(t, err)
+		want, err := c.Exchange(t.Context(), vhost, name)
+		must(t, err)
+		same("exchange "+name, got, want)
+		gotFrom, gotTo, err := v.ExchangeBindings(t.Context(), vhost, name)
+		must(t, err)
+		wantFrom, wantTo, err := c.ExchangeBindings(t.Context(), vhost, name)
+		must(t, err)
+		same("bindings of exchange "+name, [2]any{gotFrom, gotTo}, [2]any{wantFrom, wantTo})
+	}
+}
+
+func TestLiveDeadLetterCycles(t *testing.T) {
+	t.Parallel()
+	c, b, vhost := live(t, nil)
+	makeExchange(t, c, vhost, "dlx", "direct")
+	makeExchange(t, c, vhost, "onwards", "topic")
+	dead := func(exchange, key string) topology.Arguments {
+		args := topology.Arguments{topology.ArgDeadLetterExchange: exchange}
+		if key != "" {
+			args[topology.ArgDeadLetterKey] = key
+		}
+		return args
+	}
+	makeQueue(t, c, vhost, "straight", topology.Classic, dead("", "end"))
+	makeQueue(t, c, vhost, "end", topology.Classic, nil)
+	makeQueue(t, c, vhost, "self", topology.Classic, dead("", "self"))
+	makeQueue(t, c, vhost, "a", topology.Classic, dead("dlx", "x.y"))
+	makeQueue(t, c, vhost, "b", topology.Classic, dead("", "a"))
+	makeQueue(t, c, vhost, "own-key", topology.Classic, dead("onwards", ""))
+	makeQueue(t, c, vhost, "by-policy", topology.Classic, nil)
+	bind(t, c, vhost, topology.Binding{Source: "dlx", Destination: "onwards", DestinationType: toExchange, RoutingKey: "x.y"},
+		bindingTo("onwards", "b", "x.*"), bindingTo("onwards", "own-key", "z"))
+	putPolicy(t, b, vhost, "p", `{"pattern":"^by-policy$","apply-to":"queues","definition":{"dead-letter-exchange":"","dead-letter-routing-key":"by-policy"}}`)
+	plan := NewPlan()
+	plan.Add(topology.Objects{Queues: []topology.Queue{
+		{Name: "planned", Type: topology.Classic, Arguments: dead("new", "k")},
+		{Name: "straight", Type: topology.Classic}, // as it is going to be
+	}, Exchanges: []topology.Exchange{{Name: "new", Type: "direct"}}, Bindings: []topology.Binding{bindingTo("new", "planned", "k")}})
+	v := liveClient(t, b, nil).View()
+	for queue, want := range map[string][]string{
+		"straight": nil, "end": nil, "missing": nil, "self": {"self"}, "a": {"a", "b"}, "b": {"b", "a"},
+		"own-key": {"own-key"}, "by-policy": {"by-policy"}, "planned": {"planned"},
+	} {
+		got, err := v.DeadLetterCycle(t.Context(), vhost, queue, plan)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("from %s: %v, %v, want %v", queue, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package rabbitmqadmin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+)
+
+// How many objects of a vhost are read by themselves before its whole list is, by kind: enough for any one resource with
+// three tiers, and much less than the list of a vhost with 100,000 queues. A refresh of any size takes 20 requests with
+// them: these, three lists, the overview, both kinds of policies, the vhosts, the consumers and who the user is.
+const (
+	queuesAlone    = 6
+	exchangesAlone = 2
+	bindingsAlone  = 3
+	depthsAlone    = 6
+)
+
+// View is what a run knows of the broker's objects. Whoever refreshes or plans reads through it, so that every object
+// is read once and the number of requests does not grow with the number of resources: the first few of a kind by
+// themselves, then all of the vhost in one list without statistics. It is as old as its reads: what must not be missed
+// is read with the [Client]. Writes of the client change what the view knows.
+//
+// What a view returns is shared: callers change none of it.
+type View struct {
+	c      *Client
+	vhosts *keyed[*vhostView]
+	// all vhosts that the user may see.
+	about *shelf[map[string]VHost]
+}
+
+// vhostView is a view of one vhost.
+type vhostView struct {
+	queues    *shelf[LiveQueue]
+	exchanges *shelf[LiveExchange]
+	bindings  *shelf[[]topology.Binding]
+	policies  *shelf[[]topology.Policy]
+	consumers *shelf[map[string][]Consumer]
+	counts    *shelf[map[string]counts]
+	depths    *allowance
+}
+
+// fromExchange is the end of a binding that is its source; the other ends are called after their types.
+const fromExchange = "source"
+
+// everything is the name of what a vhost has only one of.
+const everything = ""
+
+func newView(c *Client) *View {
+	v := &View{c: c}
+	v.about = newShelf(never, func(ctx context.Context, _ string) (map[string]VHost, error) { return c.listVHosts(ctx) }, nil)
+	v.vhosts = newKeyed(v.ofVHost)
+	return v
+}
+
+// View is the client's: one for the run.
+func (c *Client) View() *View { return c.view }
+
+func (v *View) ofVHost(vhost string) *vhostView {
+	c := v.c
+	return &vhostView{
+		queues: newShelf(queuesAlone,
+			func(ctx context.Context, name string) (LiveQueue, error) { return c.Queue(ctx, vhost, name) },
+			func(ctx context.Context) (map[string]LiveQueue, error) {
+				all, err := c.Queues(ctx, vhost)
+				return indexed(all, func(q LiveQueue) string { return q.Name }), err
+			}),
+		exchanges: newShelf(exchangesAlone,
+			func(ctx context.Context, name string) (LiveExchange, error) { return c.Exchange(ctx, vhost, name) },
+			func(ctx context.Context) (map[string]LiveExchange, error) {
+				all, err := c.listExchanges(ctx, vhost)
+				return indexed(all, func(e LiveExchange) string { return e.Name }), err
+			}),
+		bindings: newShelf(bindingsAlone,
+			func(ctx context.Context, end string) ([]topology.Binding, error) {
+				return c.bindingsAt(ctx, vhost, end)
+			},
+			func(ctx context.Context) (map[string][]topology.Binding, error) {
+				return c.listBindingsByEnd(ctx, vhost)
+			}),
+		policies:  newShelf(never, func(ctx context.Context, _ string) ([]topology.Policy, error) { return c.listPolicies(ctx, vhost) }, nil),
+		consumers: newShelf(never, func(ctx context.Context, _ string) (map[string][]Consumer, error) { return c.listConsumers(ctx, vhost) }, nil),
+		counts:    newShelf(never, func(ctx context.Context, _ string) (map[string]counts, error) { return c.readCounts(ctx, vhost) }, nil),
+		depths:    &allowance{left: depthsAlone},
+	}
+}
+
+func indexed[T any](all []T, name func(T) string) map[string]T {
+	out := make(map[string]T, len(all))
+	for _, one := range all {
+		out[name(one)] = one
+	}
+	return out
+}
+
+// Queue is [Client.Queue]. Counts and consumers of a queue that a list had are not known. A queue that no list had is
+// asked for by itself: lists leave out what was led by a node that is down.
+func (v *View) Queue(ctx context.Context, vhost, name string) (LiveQueue, error) {
+	at := v.vhosts.get(vhost)
+	q, found, err := at.queues.get(ctx, name)
+	if err != nil || found {
+		return q, err
+	}
+	return at.queues.getAlone(ctx, name)
+}
+
+// FindQueue is Queue for those who can do without a proof that there is none.
+func (v *View) FindQueue(ctx context.Context, vhost, name string) (q LiveQueue, found bool, err error) {
+	q, found, err = v.vhosts.get(vhost).queues.get(ctx, name)
+	return q, found && err == nil, gone(err)
+}
+
+// Queues is [Client.Queues].
+func (v *View) Queues(ctx context.Context, vhost string) ([]LiveQueue, error) {
+	return v.vhosts.get(vhost).queues.list(ctx)
+}
+
+// Exchange is [Client.Exchange].
+func (v *View) Exchange(ctx context.Context, vhost, name string) (LiveExchange, error) {
+	e, found, err := v.vhosts.get(vhost).exchanges.get(ctx, name)
+	if err == nil && !found {
+		err = &Error{Op: opRead, Object: exchangeObject(name), VHost: vhost, Reason: "it is not in the list of exchanges", kinds: []error{ErrNotFound}}
+	}
+	return e, err
+}
+
+// QueueBindings is [Client.QueueBindings].
+func (v *View) QueueBindings(ctx context.Context, vhost, queue string) ([]topology.Binding, error) {
+	return v.bindingsAt(ctx, vhost, toQueue, queue)
+}
+
+// ExchangeBindings is [Client.ExchangeBindings].
+func (v *View) ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error) {
+	if source, err = v.bindingsAt(ctx, vhost, fromExchange, exchange); err == nil {
+		destination, err = v.bindingsAt(ctx, vhost, toExchange, exchange)
+	}
+	return source, destination, err
+}
+
+func (v *View) bindingsAt(ctx context.Context, vhost, end, name string) ([]topology.Binding, error) {
+	got, _, err := v.vhosts.get(vhost).bindings.get(ctx, bindingEnd(end, name))
+	return slices.Clone(got), err
+}
+
+// Policies are the policies and operator policies of a vhost. Every user with the tag "management" may see them.
+func (v *View) Policies(ctx context.Context, vhost string) ([]topology.Policy, error) {
+	got, _, err := v.vhosts.get(vhost).policies.get(ctx, everything)
+	return got, err
+}
+
+// Consumers are the consumers of a queue.
+func (v *View) Consumers(ctx context.Context, vhost, queue string) ([]Consumer, error) {
+	got, _, err := v.vhosts.get(vhost).consumers.get(ctx, everything)
+	return got[queue], err
+}
+
+// VHost is what the broker says about a vhost; the zero value where the user may not see it.
+func (v *View) VHost(ctx context.Context, vhost string) (VHost, error) {
+	got, _, err := v.about.get(ctx, everything)
+	return got[vhost], err
+}
+
+// Depths is [Client.DepthsNow] for a few queues, and beyond that what one list says: a quorum queue that reported
+// nothing yet then counts as empty.
+func (v *View) Depths(ctx context.Context, vhost string, queues []string) ([]Depth, error) {
+	at := v.vhosts.get(vhost)
+	if at.depths.take(len(queues)) {
+		return v.c.DepthsNow(ctx, vhost, queues)
+	}
+	list, _, err := at.counts.get(ctx, everything)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Depth, len(queues))
+	for i, name := range queues {
+		n, listed := list[name]
+		out[i] = Depth{Queue: name, Total: n.total, Ready: n.ready, Unacknowledged: n.unacknowledged, Exists: listed, Known: n.present}
+	}
+	return out, nil
+}
+
+// bindingEnd names what bindings have in common: where they lead to, or start.
+func bindingEnd(end, name string) string { return end + "\x00" + name }
+
+func (c *Client) bindingsAt(ctx context.Context, vhost, at string) ([]topology.Binding, error) {
+	switch end, name, _ := strings.Cut(at, "\x00"); end {
+	case toQueue:
+		return c.QueueBindings(ctx, vhost, name)
+	case toExchange:
+		return c.exchangeBindings(ctx, vhost, name, rabbithole.BindingDestination)
+	default:
+		return c.exchangeBindings(ctx, vhost, name, rabbithole.BindingSource)
+	}
+}
+
+// listBindingsByEnd lists the bindings of a vhost by both of their ends. RabbitMQ answers 500 to it where any binding of
+// the vhost is one of those that [checkBinding] refuses: then they are read end by end.
+func (c *Client) listBindingsByEnd(ctx context.Context, vhost string) (map[string][]topology.Binding, error) {
+	bindings, err := c.listBindings(ctx, vhost)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError {
+		return nil, errUnlistable
+	}
+	out := map[string][]topology.Binding{}
+	for _, b := range bindings {
+		for _, end := range endsOf(b) {
+			out[end] = append(out[end], b)
+		}
+	}
+	return out, err
+}
+
+func endsOf(b topology.Binding) [2]string {
+	return [2]string{bindingEnd(destinationType(b), b.Destination), bindingEnd(fromExchange, b.Source)}
+}
+
+// The writes of the client, as the view sees them. After an error nobody knows what is there: the object is read by itself
+// when it is asked for.
+
+func (v *View) declaredQueue(vhost string, q topology.Queue, err error) {
+	at := v.vhosts.get(vhost).queues
+	if err != nil {
+		at.drop(q.Name)
+		return
+	}
+	at.put(q.Name, LiveQueue{Name: q.Name, VHost: vhost, Type: q.Type, Durable: true, Arguments: q.Arguments})
+}
+
+func (v *View) deletedQueue(vhost, name string) {
+	at := v.vhosts.get(vhost)
+	at.queues.drop(name)
+	at.bindings.drop(bindingEnd(toQueue, name))
+}
+
+func (v *View) declaredExchange(vhost string, e LiveExchange, err error) {
+	at := v.vhosts.get(vhost).exchanges
+	if err != nil {
+		at.drop(e.Name)
+		return
+	}
+	e.VHost = vhost
+	at.put(e.Name, e)
+}
+
+func (v *View) deletedExchange(vhost, name string) {
+	at := v.vhosts.get(vhost)
+	at.exchanges.drop(name)
+	at.bindings.drop(bindingEnd(toExchange, name))
+	at.bindings.drop(bindingEnd(fromExchange, name))
+}
+
+// bound is told that a binding is there, or is not there, any more or at all.
+func (v *View) bound(vhost string, b topology.Binding, is bool, err error) {
+	at := v.vhosts.get(vhost).bindings
+	for _, end := range endsOf(b) {
+		if err != nil {
+			at.drop(end)
+			continue
+		}
+		at.change(end, func(bindings []topology.Binding) []topology.Binding {
+			bindings = slices.DeleteFunc(slices.Clone(bindings), func(have topology.Binding) bool { return sameBinding(have, b) })
+			if is {
+				bindings = append(bindings, b)
+			}
+			return bindings
+		})
+	}
+}

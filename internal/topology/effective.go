@@ -1,0 +1,217 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Policy is a policy or an operator policy of a vhost.
+type Policy struct {
+	Name string
+	// Pattern is the regular expression that the names of its objects match.
+	Pattern string
+	// ApplyTo is "all", "queues", "exchanges", or since RabbitMQ 3.12 "classic_queues", "quorum_queues" or "streams".
+	ApplyTo string
+	// Priority decides between policies that match the same queue: the highest applies, alone.
+	Priority int
+	// Operator policies apply in addition to the policies.
+	Operator bool
+	// Definition is what it sets, by the policy's own keys, which are those of arguments without "x-".
+	Definition Arguments
+
+	compiled *regexp.Regexp
+}
+
+// Compiled is the policy with its pattern compiled, for those who ask about many queues.
+func (p Policy) Compiled() Policy {
+	// A pattern that Go cannot read (Erlang's may look around) matches nothing.
+	p.compiled, _ = regexp.Compile(p.Pattern)
+	return p
+}
+
+func (p Policy) String() string {
+	if p.Operator {
+		return fmt.Sprintf("operator policy %q", p.Name)
+	}
+	return fmt.Sprintf("policy %q", p.Name)
+}
+
+// matches reports whether the policy can apply to the queue.
+func (p Policy) matches(q Queue) bool {
+	switch p.ApplyTo {
+	case "all", "queues", "", string(q.Type) + "_queues":
+	default:
+		return false
+	}
+	if p.compiled == nil {
+		p = p.Compiled()
+	}
+	return p.compiled != nil && p.compiled.MatchString(q.Name)
+}
+
+// Policies are the policy and the operator policy that apply to the queue. live is the name of the policy that the
+// broker says applies, "" where it does not say.
+func (q Queue) Policies(policies []Policy, live string) []Policy {
+	var out []Policy
+	for _, operator := range []bool{false, true} {
+		var best *Policy
+		for _, p := range policies {
+			said := live != "" && !operator && p.Name == live
+			if p.Operator == operator && (said || p.matches(q)) && (best == nil || p.Priority > best.Priority) {
+				best = &p
+			}
+		}
+		if best != nil {
+			out = append(out, *best)
+		}
+	}
+	return out
+}
+
+// merging says what applies where the argument of a queue and its policy both say something.
+type merging int
+
+const (
+	lowerApplies    merging = iota // the lower of two numbers
+	argumentApplies                // the argument
+	policyApplies                  // the policy
+)
+
+// merged are the keys of policies that matter to the contract. Measured on 3.10, 4.0 and 4.3; where queue types
+// differ, [mergingOf] says how.
+var merged = map[string]merging{
+	ArgMessageTTL:         lowerApplies,
+	ArgMaxLength:          lowerApplies,
+	ArgMaxLengthBytes:     lowerApplies,
+	ArgDeliveryLimit:      lowerApplies,
+	ArgExpires:            lowerApplies,
+	ArgConsumerTimeout:    lowerApplies,
+	ArgDeadLetterExchange: argumentApplies,
+	ArgDeadLetterKey:      argumentApplies,
+	ArgDeadLetterStrategy: policyApplies,
+	ArgOverflow:           policyApplies,
+	ArgDelayedRetryType:   policyApplies,
+	ArgDelayedRetryMin:    policyApplies,
+	ArgDelayedRetryMax:    policyApplies,
+}
+
+func mergingOf(key string, kind QueueType) (how merging, known bool) {
+	if key == ArgOverflow && kind == Classic {
+		return argumentApplies, true
+	}
+	how, known = merged[key]
+	return how, known
+}
+
+// Effect is what policies make of one argument of a queue.
+type Effect struct {
+	// Key is the argument's name.
+	Key string
+	// Argument is what the queue's arguments say and Effective what applies, in the form of [CanonicalJSON]; "" is nothing.
+	Argument, Effective string
+	// Policy is the one that decides it.
+	Policy Policy
+}
+
+// Effects are the arguments that apply otherwise than q says because of a vhost's policies, sorted by key. live is the
+// name of the policy that the broker says applies to the queue, "" where it does not say.
+func (q Queue) Effects(policies []Policy, live string) []Effect {
+	type setting struct {
+		value any
+		by    Policy
+	}
+	set := map[string]setting{}
+	for _, p := range q.Policies(policies, live) { // an operator policy comes last
+		for key, value := range p.Definition {
+			key = "x-" + key
+			if have, both := set[key]; both && merged[key] == lowerApplies && !lower(value, have.value) {
+				continue
+			}
+			set[key] = setting{value, p}
+		}
+	}
+	var out []Effect
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		s := set[key]
+		how, known := mergingOf(key, q.Type)
+		argument, hasArgument := q.Arguments[key]
+		switch {
+		case !known, q.Type == Classic && ignoredByClassic[key] != "":
+			continue
+		case hasArgument && how == argumentApplies, hasArgument && how == lowerApplies && !lower(s.value, argument):
+			continue
+		}
+		e := Effect{Key: key, Effective: CanonicalJSON(s.value), Policy: s.by}
+		if hasArgument {
+			e.Argument = CanonicalJSON(argument)
+		}
+		if e.Argument != e.Effective {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// lower reports whether a is a smaller number than b; a number is lower than what is none.
+func lower(a, b any) bool {
+	x, isNumber := a.(int64)
+	y, isNumberToo := b.(int64)
+	return isNumber && (!isNumberToo || x < y)
+}
+
+// Contradictions are those effects of policies that the contract does not allow for: what happens to messages is not what
+// the queue's arguments say. A consumer timeout is none by itself: see [Spec.CheckConsumerTimeout].
+func (q Queue) Contradictions(effects []Effect) []Effect {
+	var out []Effect
+	for _, e := range effects {
+		switch {
+		case e.Key == ArgConsumerTimeout:
+		case e.Key == ArgOverflow && e.Argument == "":
+			// To drop is the default, and a queue that refuses what it has no room for loses nothing.
+		case e.Key == ArgDeadLetterStrategy && e.Argument == "":
+		case e.Key == ArgDeadLetterKey && q.Arguments[ArgDeadLetterExchange] == nil && !has(effects, ArgDeadLetterExchange):
+			// A key without an exchange routes nothing.
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func has(effects []Effect, key string) bool {
+	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Key == key })
+}
+
+// String writes the effect on one line, for diagnostics.
+func (e Effect) String() string {
+	d := Difference{Key: e.Key, Want: e.Argument, Live: e.Effective, Meaning: ChangesBehaviour}
+	return fmt.Sprintf("%s sets %s: the queue's own is %s, and %s applies: %s", e.Policy, strings.TrimPrefix(e.Key, "x-"), orAbsent(e.Argument), e.Effective, explain(d))
+}
+
+// CheckConsumerTimeout refuses waits in the consumer that do not fit under the consumer timeout that a policy sets.
+func (s Spec) CheckConsumerTimeout(effects []Effect) error {
+	for _, e := range effects {
+		if e.Key != ArgConsumerTimeout {
+			continue
+		}
+		args, err := ParseCanonical(map[string]string{ArgConsumerTimeout: e.Effective})
+		if err != nil {
+			return err
+		}
+		limited := s
+		limited.Extra = maps.Clone(s.Extra)
+		if limited.Extra == nil {
+			limited.Extra = map[Role]Arguments{}
+		}
+		work := s.Extra[RoleWork].clone()
+		work[ArgConsumerTimeout] = args[ArgConsumerTimeout]
+		limited.Extra[RoleWork] = work
+		if err := limited.validateInPlaceWaits(); err != nil {
+			return fmt.Errorf("%s sets consumer-timeout to %s ms for queue %q: %w", e.Policy, e.Effective, s.WorkQueueName(), err)
+		}
+	}
+	return nil
+}
