@@ -69,5 +69,9 @@ func (m Manifest) WorkQueue() string { return m.doc.WorkQueue.Name }
 // Bytes is the manifest's text as it was read.
 func (m Manifest) Bytes() []byte { return append([]byte(nil), m.text...) }
 
+// Contract is what the manifest says, for the other packages of this module: its
+// type is internal, and may change in any release. It is not to be modified.
+func (m Manifest) Contract() topology.Manifest { return m.doc }
+
 // ErrNoManifest is returned where a zero [Manifest] was used.
 var ErrNoManifest = errors.New("there is no manifest: read one with redeliver.LoadManifest, ManifestFromEnv or ParseManifest")

@@ -40,8 +40,11 @@ type ReplayOptions struct {
 	// Filter, where it is set, says which messages are replayed. The others stay.
 	Filter func(*DeadMessage) bool
 
-	// DryRun replays nothing and reports what would be. Every message is looked at
-	// and given back, which before RabbitMQ 4.3 spends one of its deliveries on a
+	// DryRun replays nothing and reports what would be. Where the target would take
+	// nothing, the messages count as Failed, and the error says why: the exchange or,
+	// of the default exchange, the queue does not exist, or the user may not write to
+	// it. (Whether another exchange leads to a queue is known only when something is
+	// published.) Every message is looked at and given back, which before RabbitMQ 4.3 spends one of its deliveries on a
 	// quorum queue: the dead-letter queues of this product have a million of them.
 	DryRun bool
 
@@ -69,6 +72,10 @@ type ReplayOptions struct {
 type ReplayReport struct {
 	// From is the name of the queue that was replayed.
 	From string
+	// Exchange and RoutingKey are what the messages were published with. An empty
+	// exchange is the default one, and an empty key of another one is mostly each
+	// message's own; see ReplayOptions.
+	Exchange, RoutingKey string
 	// DryRun says that nothing was replayed: Replayed counts what would have been.
 	DryRun bool
 	// Found is how many messages it had when the replay began: the most that are
@@ -111,6 +118,12 @@ func (r ReplayReport) String() string {
 		done = "would be replayed"
 	}
 	s := fmt.Sprintf("%d found in %q, %d %s", r.Found, r.From, r.Replayed, done)
+	switch {
+	case r.Exchange != "":
+		s += fmt.Sprintf(" to exchange %q", r.Exchange)
+	case r.RoutingKey != "":
+		s += fmt.Sprintf(" to queue %q", r.RoutingKey)
+	}
 	for _, part := range []struct {
 		n    int
 		what string

@@ -9,7 +9,8 @@
 //	lane.go       the copies on their way to one exchange or queue, and their writer
 //	link.go       a channel in confirm mode: confirms, returns, its end
 //	size.go       how large a message's header frame is
-//	headers.go    which headers a copy keeps
+//	headers.go    a copy of a message, and which headers it keeps
+//	queue.go      is a queue there, why was its consumer cancelled, are its settlements through
 //
 // It decides nothing about messages, declares nothing on a broker, and knows
 // neither consumers nor Terraform.

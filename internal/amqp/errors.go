@@ -3,6 +3,7 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rabbitmq/amqp091-go"
 )
@@ -60,9 +61,9 @@ func (e *DialError) Error() string {
 // Unwrap returns what the node said.
 func (e *DialError) Unwrap() error { return e.Err }
 
-// errFrame says what no client can go on after.
-var errFrame = fmt.Errorf("a frame came in that cannot be read; if that happens again and again, it is the headers of the queue's first message that take "+
-	"more than the broker's frame_max and %d KiB: raise frame_max in rabbitmq.conf, or purge the queue", headerRoom>>10)
+// errFrame says why the library ended a connection; of its own error only the text is left.
+var errFrame = fmt.Errorf("a frame came in that is too large to be read: it is the headers of the queue's first message that take "+
+	"more than the broker's frame_max and %d KiB: raise frame_max in rabbitmq.conf", headerRoom>>10)
 
 // Said is an AMQP error as the broker worded it; other errors stay as they are.
 func Said(err error) error {
@@ -73,7 +74,7 @@ func Said(err error) error {
 		return err
 	case reply.Server:
 		return &replyError{reply}
-	case reply.Code == amqp091.FrameError && !errors.Is(err, errFrame):
+	case strings.Contains(reply.Reason, amqp091.ErrFrameTooLarge.Reason) && !errors.Is(err, errFrame):
 		return fmt.Errorf("%w (%w)", errFrame, err)
 	default:
 		return err

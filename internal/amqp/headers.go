@@ -6,9 +6,9 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-// CopyHeaders are topology.CopyHeaders as the client library takes them: maps
+// copyHeaders are topology.CopyHeaders as the client library takes them: maps
 // are replaced by its tables, deep.
-func CopyHeaders(headers map[string]any, expiration, userID string, set map[string]any, unset []string) amqp091.Table {
+func copyHeaders(headers map[string]any, expiration, userID string, set map[string]any, unset []string) amqp091.Table {
 	made := topology.CopyHeaders(headers, expiration, userID, set, unset)
 	for name, value := range made {
 		switch value.(type) {
@@ -20,10 +20,11 @@ func CopyHeaders(headers map[string]any, expiration, userID string, set map[stri
 }
 
 // Copy is the publishing that copies a delivery: body, properties and headers,
-// without what topology.CopyHeaders leaves out.
-func Copy(d *amqp091.Delivery) amqp091.Publishing {
+// without what topology.CopyHeaders leaves out and the headers in unset, and with
+// those in set.
+func Copy(d *amqp091.Delivery, set map[string]any, unset []string) amqp091.Publishing {
 	return amqp091.Publishing{
-		Headers:         CopyHeaders(d.Headers, d.Expiration, d.UserId, nil, nil),
+		Headers:         copyHeaders(d.Headers, d.Expiration, d.UserId, set, unset),
 		ContentType:     d.ContentType,
 		ContentEncoding: d.ContentEncoding,
 		DeliveryMode:    amqp091.Persistent,

@@ -126,6 +126,22 @@ func (p *Publisher) Blocked() (reason string, blocked bool) {
 // a routing key that nothing is bound to, which the broker returns, or refuses.
 // Should something be bound to every key after all, the message has expired.
 func (p *Publisher) Probe(ctx context.Context, exchange string) error {
+	return p.probe(ctx, exchange, amqp091.Publishing{Expiration: "0"})
+}
+
+// ProbeAny is Probe for an exchange that may lead to queues whatever the routing
+// key. The message names a user that is not the connection's: the broker refuses
+// it after it has looked at the exchange and the permission, and before it looks
+// for queues. It writes so to its log.
+func (p *Publisher) ProbeAny(ctx context.Context, exchange string) error {
+	err := p.probe(ctx, exchange, amqp091.Publishing{Expiration: "0", UserId: "redeliver-probe"})
+	if ReplyCode(err) == amqp091.PreconditionFailed {
+		return nil
+	}
+	return err
+}
+
+func (p *Publisher) probe(ctx context.Context, exchange string, msg amqp091.Publishing) error {
 	conn, err := p.connection(ctx)
 	if err != nil {
 		return err
@@ -138,7 +154,7 @@ func (p *Publisher) Probe(ctx context.Context, exchange string) error {
 	defer func() {
 		go ch.Close() // a broker that blocks publishers answers when it does no more
 	}()
-	confirm, err := ch.PublishWithDeferredConfirm(exchange, "redeliver-probe-"+rand.Text(), true, false, amqp091.Publishing{Expiration: "0"})
+	confirm, err := ch.PublishWithDeferredConfirm(exchange, "redeliver-probe-"+rand.Text(), true, false, msg)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotConnected, Said(err))
 	}

@@ -114,7 +114,21 @@ func TestProbe(t *testing.T) {
 		if err := f.p.Probe(t.Context(), exchange); !errors.Is(err, want) {
 			t.Errorf("exchange %q: %v, want %v", exchange, err, want)
 		}
+		if err := f.p.ProbeAny(t.Context(), exchange); !errors.Is(err, want) {
+			t.Errorf("exchange %q, any: %v, want %v", exchange, err, want)
+		}
 	}
+	declare(t, b, vhost, "all", quorum)
+	if err := brokertest.Channel(t, b, vhost).QueueBind("all", "", "amq.fanout", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	f = publish(t, Options{Dial: dialer(t, b, vhost)})
+	if err := f.p.ProbeAny(t.Context(), "amq.fanout"); err != nil {
+		t.Error(err)
+	}
+	f.send("amq.fanout", "", "m") // behind a probe that reached the queue
+	f.await(1)
+	holds(t, b, vhost, "all", "m")
 }
 
 // TestTooLarge: a header frame of exactly frame_max is published; one that is a byte larger is not, and hurts nobody.

@@ -68,7 +68,7 @@ func TestOutgrownHeaders(t *testing.T) {
 				if fill, _ := d.Headers["fill"].(string); d.Headers["x-death"] == nil || len(fill) < 100<<10 {
 					t.Errorf("headers are missing: %.200v", d.Headers)
 				}
-				f.sendMessage("", "orders", "copy", Copy(d))
+				f.sendMessage("", "orders", "copy", Copy(d, nil, nil))
 				f.await(2)
 				f.want([]string{"copy"}, nil) // without what the broker added it fits
 				return d.Ack(false)

@@ -78,7 +78,7 @@ func (f *firehose) Close(context.Context) error { return nil }
 // BenchmarkEngine is what the engine itself costs for each message that is
 // acknowledged: no broker and no client library.
 func BenchmarkEngine(b *testing.B) {
-	manifest, err := redeliver.ParseManifest([]byte(benchManifest(b)))
+	manifest, err := topology.DecodeManifest([]byte(benchManifest(b)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
 // maxReason is the longest error text in characters that a copy carries, where
@@ -109,17 +110,13 @@ func failure(a Action) error {
 	}
 }
 
-// errorType names the kind of an error: the type at the end of its chain, or
-// the rule that led here where there is no error.
+// errorType names the kind of an error, or the rule that led here where there is
+// no error.
 func errorType(a Action) string {
-	err := a.Reason
-	if err == nil {
+	if a.Reason == nil {
 		return string(a.Cause)
 	}
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-	}
-	return cutText(fmt.Sprintf("%T", err), maxReason)
+	return cutText(redeliver.ErrorType(a.Reason), maxReason)
 }
 
 // cutText makes text valid UTF-8 of at most limit characters.

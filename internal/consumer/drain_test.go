@@ -229,11 +229,7 @@ func TestRunOnce(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	m := testManifest(t, nil)
-	good, err := redeliver.ParseManifest(m.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := testManifest(t, nil)
 	handler := redeliver.HandlerFunc(func(context.Context, *redeliver.Message) redeliver.Outcome { return redeliver.Ack() })
 	connect := func(topology.Manifest, topology.ManifestQueue, []*topology.ManifestTarget) (Transport, Publisher, error) {
 		return newFakeBroker(), nil, nil

@@ -14,8 +14,8 @@ import (
 
 // Options are what a consumer is made of.
 type Options struct {
-	// Manifest is the topic's manifest.
-	Manifest redeliver.Manifest
+	// Manifest is the topic's manifest, decoded. It is not modified.
+	Manifest topology.Manifest
 	// Queue is the queue to consume: one of the manifest's work queues, or with Dead its dead-letter or parked queue.
 	Queue topology.ManifestQueue
 	// Dead says that Queue is a dead-letter or parked queue.
@@ -97,17 +97,14 @@ const (
 
 // New makes a consumer. It connects to nothing.
 func New(o Options) (*Consumer, error) {
-	if len(o.Manifest.Bytes()) == 0 {
+	manifest := o.Manifest
+	if manifest.Topic == "" {
 		return nil, redeliver.ErrNoManifest
 	}
 	if o.Handler == nil {
 		return nil, errors.New("there is no handler: set one, such as redeliver.HandlerFunc or redeliver.JSON")
 	}
 	if err := o.Config.Validate(); err != nil {
-		return nil, err
-	}
-	manifest, err := topology.DecodeManifest(o.Manifest.Bytes())
-	if err != nil {
 		return nil, err
 	}
 	policy := NewPolicy(manifest, o.Config)
@@ -139,6 +136,7 @@ func New(o Options) (*Consumer, error) {
 	}
 	c.holds = newHolds(c.clock, c.cfg.MaxHeld)
 	c.ready.motion, c.holds.motion = c.motion, c.motion
+	var err error
 	if c.transport, c.publisher, err = o.Connect(manifest, c.queue, policy.Targets()); err != nil {
 		return nil, err
 	}

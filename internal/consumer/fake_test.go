@@ -280,16 +280,12 @@ func (r *running) wait() error {
 // newConsumer makes a bound consumer, without jitter.
 func newConsumer(t *testing.T, s setup) (*Consumer, *recorder) {
 	t.Helper()
-	doc := testManifest(t, func(spec *topology.Spec) {
+	manifest := testManifest(t, func(spec *topology.Spec) {
 		spec.Retry.Jitter = 0
 		if s.spec != nil {
 			s.spec(spec)
 		}
 	})
-	manifest, err := redeliver.ParseManifest(doc.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
 	events := &recorder{}
 	if s.config.OnEvent == nil {
 		s.config.OnEvent = events.record

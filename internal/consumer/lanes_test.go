@@ -174,6 +174,64 @@ func TestSequenceFailure(t *testing.T) {
 	}
 }
 
+// TestSequenceFailureIsForgotten: a key that failed is handled again after the session was lost, also when that happens
+// while its backlog is being dead-lettered.
+func TestSequenceFailureIsForgotten(t *testing.T) {
+	t.Parallel()
+	for name, lostAt := range map[string]string{"afterwards": "", "amid the backlog": "a/2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var handled []string
+				s := setup{
+					spec:   sequenced,
+					broker: newFakeBroker(message("a/1"), message("a/2"), message("a/3"), message("a/4")),
+					handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+						mu.Lock()
+						handled = append(handled, m.ID)
+						mu.Unlock()
+						if m.ID == "a/1" {
+							return redeliver.Reject(errBoom)
+						}
+						return redeliver.Ack()
+					},
+				}
+				s.config = redeliver.Config{
+					Sequence: &redeliver.Sequence{Key: byKey, OnFailure: redeliver.FailAll},
+					OnEvent: func(e redeliver.Event) {
+						if e.Kind == redeliver.EventDeadLettered && e.Message.ID == lostAt {
+							s.broker.lose()
+						}
+					},
+				}
+				c := run(t, s)
+				pass(time.Minute)
+				want := []string{"a/1", "a/3", "a/4", "a/5"} // what came again after the loss, and what came then
+				if lostAt == "" {
+					if h := c.Health(); !strings.Contains(strings.Join(h.Reasons, "\n"), "1 keys failed") {
+						t.Errorf("health %+v", h)
+					}
+					s.broker.lose()
+					want = []string{"a/1", "a/5"}
+				}
+				pass(time.Minute)
+				s.broker.publish(message("a/5"))
+				pass(time.Minute)
+				if !slices.Equal(handled, want) {
+					t.Errorf("handled %q, want %q", handled, want)
+				}
+				if h := c.Health(); h.Status != redeliver.HealthOK {
+					t.Errorf("health %+v", h)
+				}
+				if err := c.wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestSequenceKeepsItsLane: a handler that does not return keeps its key, also
 // across a lost session, and no other.
 func TestSequenceKeepsItsLane(t *testing.T) {

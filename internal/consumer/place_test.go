@@ -31,7 +31,7 @@ type torrent struct {
 
 func startTorrent(t *testing.T, cfg redeliver.Config, handle func(c *Consumer, m *redeliver.Message) redeliver.Outcome) *torrent {
 	t.Helper()
-	manifest, err := redeliver.ParseManifest([]byte(benchManifest(t)))
+	manifest, err := topology.DecodeManifest([]byte(benchManifest(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestReceiverHandlesQuickMessages(t *testing.T) {
 			var running, most atomic.Int64
 			enough := make(chan struct{})
 			var once sync.Once
-			x := startTorrent(t, redeliver.Config{Workers: workers, Prefetch: 100}, func(c *Consumer, m *redeliver.Message) redeliver.Outcome {
+			x := startTorrent(t, redeliver.Config{Workers: workers, Prefetch: 100}, func(c *Consumer, _ *redeliver.Message) redeliver.Outcome {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
 				if c.slots[0].handled.Load() > 5000 {

@@ -19,7 +19,7 @@ var _ redeliver.Runner = (*Shards)(nil)
 
 // Open makes and binds an engine for each queue. After an error none is left.
 func Open(ctx context.Context, o Options, queues ...topology.ManifestQueue) (*Shards, error) {
-	s := &Shards{topic: o.Manifest.Topic()}
+	s := &Shards{topic: o.Manifest.Topic}
 	runners := make([]redeliver.Runner, 0, len(queues))
 	for _, queue := range queues {
 		o.Queue = queue

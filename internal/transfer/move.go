@@ -40,6 +40,7 @@ type mover struct {
 	deferred []uint64 // copied, to be acknowledged when the broker sends nothing for it
 	next     time.Time
 	told     time.Time
+	refused  error // in a dry run: why the target would take nothing
 }
 
 // result is what became of a copy.
@@ -63,6 +64,9 @@ func Move(ctx context.Context, o Options) (Report, error) {
 	}
 	m := &mover{o: o, report: Report{Left: -1}, results: make(chan result, o.Prefetch)}
 	if m.source, err = openSource(ctx, o); err != nil {
+		if ctx.Err() != nil {
+			err = interrupted(ctx)
+		}
 		return m.report, err
 	}
 	m.publisher = amqp.NewPublisher(amqp.Options{Dial: func(ctx context.Context) (*amqp.Conn, error) { return o.Dial(ctx, " (transfer, publisher)") }})
@@ -73,6 +77,8 @@ func Move(ctx context.Context, o Options) (Report, error) {
 	}
 	return m.report, err
 }
+
+func interrupted(ctx context.Context) error { return fmt.Errorf("interrupted: %w", context.Cause(ctx)) }
 
 // attempt looks at the messages. A function of the caller's that panics ends the
 // run, and what it has taken is given back all the same.
@@ -98,10 +104,32 @@ func (m *mover) prepare(ctx context.Context) error {
 	if m.o.Limit > 0 && m.o.Filter == nil {
 		m.most = min(m.most, m.o.Limit)
 	}
-	if m.most == 0 || m.o.DryRun {
+	if m.most == 0 || !m.o.hasTarget() {
 		return nil
 	}
-	if err := m.publisher.Probe(ctx, m.o.Exchange); err != nil {
+	err = m.probe(ctx)
+	if m.o.DryRun {
+		m.refused, err = err, nil
+	}
+	return err
+}
+
+// probe fails when the target takes nothing, as far as that can be told before
+// something is published. Whether a queue is bound cannot, but for the default
+// exchange.
+func (m *mover) probe(ctx context.Context) error {
+	var err error
+	switch {
+	case m.o.Exchange != "":
+		err = m.publisher.ProbeAny(ctx, m.o.Exchange)
+	case m.o.Route != nil:
+		err = m.publisher.Probe(ctx, "")
+	default:
+		if err = m.publisher.Probe(ctx, ""); err == nil && m.source.lacks(m.o.RoutingKey) {
+			err = fmt.Errorf("%w: there is no such queue", amqp.ErrUnroutable)
+		}
+	}
+	if err != nil {
 		return m.targetError(err)
 	}
 	return nil
@@ -113,6 +141,13 @@ func (m *mover) targetError(err error) error {
 
 // run takes messages until there are no more to take.
 func (m *mover) run(ctx context.Context) error {
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	return m.refused
+}
+
+func (m *mover) look(ctx context.Context) error {
 	timer := time.NewTimer(quiet)
 	defer timer.Stop()
 	var silent time.Time // since when nothing was delivered that should be
@@ -131,7 +166,7 @@ func (m *mover) run(ctx context.Context) error {
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+			return interrupted(ctx)
 		case r := <-m.results:
 			if err := m.settle(r); err != nil {
 				return err
@@ -209,7 +244,11 @@ func (m *mover) delivered(d *amqp091.Delivery, ok bool) error {
 		s.hold(d.DeliveryTag)
 	case m.o.DryRun:
 		m.chosen++
-		m.report.Moved++
+		if m.refused != nil {
+			m.report.fail(d.MessageId, m.refused)
+		} else {
+			m.report.Moved++
+		}
 		s.hold(d.DeliveryTag)
 	default:
 		m.chosen++
@@ -222,7 +261,7 @@ func (m *mover) publish(d *amqp091.Delivery) {
 	if m.o.Rate > 0 {
 		m.next = time.Now().Add(time.Duration(float64(time.Second) / m.o.Rate))
 	}
-	msg, key := amqp.Copy(d), m.o.RoutingKey
+	msg, key := amqp.Copy(d, nil, nil), m.o.RoutingKey
 	if m.o.Route != nil {
 		key = m.o.Route(d)
 	}
@@ -277,7 +316,7 @@ func (m *mover) finish(ctx context.Context) error {
 	defer cancel()
 	s := m.source
 	var err error
-	if s.deliveries != nil && !s.cancelled {
+	if s.deliveries != nil && !s.cancelled && !s.ch.IsClosed() {
 		m.catchUp()
 		err = s.cancel()
 	}

@@ -282,6 +282,11 @@ func TestTargetTakesNothing(t *testing.T) {
 			t.Errorf("exchange %q: %+v %v", exchange, r, err)
 		}
 	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Move(cancelled, y.options("from", "from")); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "interrupted") {
+		t.Errorf("cancelled: %v", err)
+	}
 	brokertest.WaitDepth(t, y.b, y.vhost, "from", 500)
 	var got []string
 	touched := 0
@@ -295,6 +300,32 @@ func TestTargetTakesNothing(t *testing.T) {
 	if touched > 3 { // the one that was tried, and what was on its way to the next consumer
 		t.Errorf("%d messages were touched", touched)
 	}
+}
+
+// TestDryRunOfATargetThatTakesNothing says so, and looks at the messages all the same.
+func TestDryRunOfATargetThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, brokertest.Shared(t))
+	y.declare("from", queueKinds["quorum"])
+	y.declare("to", queueKinds["quorum"])
+	y.fill("from", 20)
+	user, pass := brokertest.User(t, y.b, y.vhost, "", "amq.default|missing|amq.fanout", ".*")
+	y.url = y.b.AMQPURLAs(y.vhost, user, pass)
+	for target, want := range map[[2]string]error{
+		{"", "to"}: nil, {"", "nowhere"}: amqp.ErrUnroutable, {"missing", "x"}: amqp.ErrNoExchange, {"amq.topic", "x"}: amqp.ErrForbidden, {"amq.fanout", ""}: nil, {"", ""}: nil,
+	} {
+		o := y.options("from", target[1])
+		o.Exchange, o.DryRun = target[0], true
+		r, err := Move(t.Context(), o)
+		fine := r.Moved == 20 && err == nil
+		if want != nil {
+			fine = r.Failed == 20 && errors.Is(err, want) && len(r.Failures) == 1 && errors.Is(r.Failures[0].Err, want)
+		}
+		if !fine || r.Left != 20 {
+			t.Errorf("target %q: %+v %v", target, r, err)
+		}
+	}
+	brokertest.WaitDepth(t, y.b, y.vhost, "to", 0)
 }
 
 // TestSomeFail: messages that fail by themselves stay, and the others are moved.

@@ -43,10 +43,11 @@ type Options struct {
 	Filter func(*amqp091.Delivery) bool
 
 	// Edit, where it is set, changes a copy before it is published: a copy has the message's body and properties, and a
-	// header table of its own without what belongs to the old delivery (see amqp.CopyHeaders).
+	// header table of its own without what belongs to the old delivery (see amqp.Copy).
 	Edit func(of *amqp091.Delivery, made *amqp091.Publishing)
 
-	// DryRun looks at the messages and copies none. Moved is then how many would be.
+	// DryRun looks at the messages and copies none. Moved is then how many would be. Where the target takes nothing, as far
+	// as that can be told, they are Failed, and the run's error says why. Without a target it only looks.
 	DryRun bool
 
 	// Rate is how many messages are published in a second at most.
@@ -63,6 +64,8 @@ type Options struct {
 	Progress func(Report)
 }
 
+func (o Options) hasTarget() bool { return o.Exchange != "" || o.RoutingKey != "" || o.Route != nil }
+
 // rateHorizon is how many seconds of work are taken from a queue in advance
 // where there is a rate.
 const rateHorizon = 5
@@ -72,7 +75,7 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Source == "":
 		return o, errors.New("there is no source queue")
-	case o.Exchange == "" && o.RoutingKey == "" && o.Route == nil && !o.DryRun:
+	case !o.hasTarget() && !o.DryRun:
 		return o, errors.New("there is neither a target exchange nor a target queue")
 	case o.Limit < 0, o.Rate < 0, o.Prefetch < 0, o.Prefetch > 65535:
 		return o, fmt.Errorf("limit %d, rate %v, prefetch %d: they are not negative, and prefetch is at most 65535", o.Limit, o.Rate, o.Prefetch)

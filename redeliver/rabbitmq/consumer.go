@@ -77,12 +77,9 @@ var _ redeliver.Runner = (*Consumer)(nil)
 //
 // The context bounds opening only.
 func Open(ctx context.Context, cfg Config) (*Consumer, error) {
-	if len(cfg.Manifest.Bytes()) == 0 {
+	doc := cfg.Manifest.Contract()
+	if doc.Topic == "" {
 		return nil, fmt.Errorf("opening a consumer: %w", redeliver.ErrNoManifest)
-	}
-	doc, err := topology.DecodeManifest(cfg.Manifest.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("opening a consumer: %w", err)
 	}
 	c, err := cfg.open(ctx, consumer.Options{Handler: cfg.Handler}, doc.WorkQueues()...)
 	if err != nil {
@@ -102,14 +99,10 @@ func Open(ctx context.Context, cfg Config) (*Consumer, error) {
 // MaxMessageSize and Sequence. The user needs read permission on the dead-letter
 // queue (build_permissions has it in the role operator). What HandleDead returns is run and closed as what [Open] returns.
 func HandleDead(ctx context.Context, cfg Config, handler redeliver.DeadHandler) (*Consumer, error) {
-	if len(cfg.Manifest.Bytes()) == 0 {
-		return nil, fmt.Errorf("opening a consumer of dead letters: %w", redeliver.ErrNoManifest)
-	}
-	doc, err := topology.DecodeManifest(cfg.Manifest.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("opening a consumer of dead letters: %w", err)
-	}
+	doc := cfg.Manifest.Contract()
 	switch {
+	case doc.Topic == "":
+		return nil, fmt.Errorf("opening a consumer of dead letters: %w", redeliver.ErrNoManifest)
 	case doc.DeadLetter == nil:
 		return nil, fmt.Errorf("opening a consumer of dead letters: topic %q has no dead-letter queue; its manifest says so", doc.Topic)
 	case handler == nil:
@@ -124,7 +117,7 @@ func HandleDead(ctx context.Context, cfg Config, handler redeliver.DeadHandler) 
 }
 
 func (cfg Config) open(ctx context.Context, o consumer.Options, queues ...topology.ManifestQueue) (*Consumer, error) {
-	o.Manifest, o.Config, o.Connect = cfg.Manifest, cfg.Consumer, cfg.connect
+	o.Manifest, o.Config, o.Connect = cfg.Manifest.Contract(), cfg.Consumer, cfg.connect
 	shards, err := consumer.Open(ctx, o, queues...)
 	if err != nil {
 		return nil, err

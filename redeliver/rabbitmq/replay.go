@@ -35,12 +35,9 @@ import (
 // exchange that is published to, "amq.default" unless the options say otherwise.
 func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliver.ReplayReport, error) {
 	report := redeliver.ReplayReport{Left: -1, DryRun: o.DryRun}
-	if len(cfg.Manifest.Bytes()) == 0 {
+	doc := cfg.Manifest.Contract()
+	if doc.Topic == "" {
 		return report, fmt.Errorf("replaying: %w", redeliver.ErrNoManifest)
-	}
-	doc, err := topology.DecodeManifest(cfg.Manifest.Bytes())
-	if err != nil {
-		return report, fmt.Errorf("replaying: %w", err)
 	}
 	queue, err := replayed(doc, o.From)
 	if err != nil {
@@ -53,7 +50,9 @@ func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliv
 	}
 	log := cfg.Consumer.WithDefaults().Logger.With("topic", doc.Topic, "queue", queue.Name, "vhost", doc.VHost)
 	log.Info("replaying", "dry_run", o.DryRun, "limit", o.Limit)
-	moved, err := transfer.Move(ctx, replayOf(doc, o, queue.Name, broker))
+	t := replayOf(doc, o, queue.Name, broker)
+	report.Exchange, report.RoutingKey = t.Exchange, t.RoutingKey
+	moved, err := transfer.Move(ctx, t)
 	fill(&report, moved)
 	for _, f := range report.Failures {
 		log.Warn("messages were not replayed and stay in the queue", "count", f.Count, "first_message_id", f.MessageID, "error", f.Err)
@@ -111,7 +110,7 @@ func replayOf(doc topology.Manifest, o redeliver.ReplayOptions, queue string, br
 	}
 	if o.Progress != nil {
 		t.Progress = func(moved transfer.Report) {
-			report := redeliver.ReplayReport{From: queue, DryRun: o.DryRun}
+			report := redeliver.ReplayReport{From: queue, DryRun: o.DryRun, Exchange: t.Exchange, RoutingKey: t.RoutingKey}
 			fill(&report, moved)
 			o.Progress(report)
 		}
@@ -125,7 +124,7 @@ func startAgain(doc topology.Manifest, made *amqp091.Publishing, now time.Time) 
 	for _, name := range append([]string{h.RetryCount, h.Attempts, topology.HeaderNotBefore}, h.RetryCountAlso...) {
 		delete(made.Headers, name)
 	}
-	if h.FirstSeen != "" {
+	if _, seen := made.Headers[h.FirstSeen]; seen { // headers that fill a frame have no room for another one
 		made.Headers[h.FirstSeen] = now.UnixMilli()
 	}
 	if doc.Retry.GiveUpAfter > 0 {

@@ -87,7 +87,7 @@ func TestReplay(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				step.want.From = w.doc.DeadLetter.Name
+				step.want.From, step.want.RoutingKey = w.doc.DeadLetter.Name, "orders"
 				if r.String() != step.want.String() || len(r.Failures) != 0 {
 					t.Errorf("%+v: %s, want %s", step.o, r, step.want)
 				}

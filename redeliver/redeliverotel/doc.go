@@ -71,7 +71,10 @@
 // parent is the span whose context is in the message's headers (traceparent and
 // tracestate, of the producer or of the attempt that published the copy); see
 // [Config].NewTrace for links instead. The handler's context carries the span and
-// the baggage. A copy, on its way to a hold, dead-letter or parked queue, gets
+// the baggage. Where the headers have none, the parent of a message's second
+// attempt is the span of the first, and so on, as far as this process made that
+// attempt and the message has an id: a message that waits in place comes back as
+// it was published. A copy, on its way to a hold, dead-letter or parked queue, gets
 // the context of the span of the attempt that failed.
 //
 // The span has the attributes messaging.system, messaging.destination.name (the

@@ -24,6 +24,7 @@ type probe struct {
 	newTrace   bool
 	spanName   string
 	start      []trace.SpanStartOption
+	attempts   attempts
 
 	metrics *metrics // nil: off
 	series  *series
@@ -39,6 +40,11 @@ func (p *probe) Begin(ctx context.Context, msg *redeliver.Message) context.Conte
 	}
 	if len(msg.Headers) > 0 {
 		ctx = p.propagator.Extract(ctx, carrier(msg.Headers))
+	}
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		if before := p.attempts.take(msg.ID); before.IsValid() {
+			ctx = trace.ContextWithSpanContext(ctx, before)
+		}
 	}
 	if p.newTrace {
 		ctx, _ = p.tracer.Start(ctx, p.spanName, p.start[0], trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)))
@@ -62,6 +68,19 @@ func (p *probe) End(ctx context.Context, msg *redeliver.Message, o redeliver.Out
 		p.describe(span, msg, o, failure)
 	}
 	span.End()
+	if comesAgain(o.Kind()) && !trace.SpanContextFromContext(p.propagator.Extract(context.Background(), carrier(msg.Headers))).IsValid() {
+		p.attempts.keep(msg.ID, span.SpanContext())
+	}
+}
+
+// comesAgain says that an outcome asks for another attempt.
+func comesAgain(kind redeliver.OutcomeKind) bool {
+	switch kind {
+	case redeliver.OutcomeRetry, redeliver.OutcomeDefer, redeliver.OutcomeNone:
+		return true
+	default:
+		return false
+	}
 }
 
 // attributes are buffers for SetAttributes, which copies what it is given.

@@ -185,6 +185,62 @@ func TestCopy(t *testing.T) {
 	c.Copy(ctx, "orders-dlq", nil) // nothing to write to
 }
 
+// A message that waits in place comes back without a trace context where its producer sent none: its attempts are one trace.
+func TestAttemptsOfOneMessage(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*redeliverotel.Config){"one trace": func(*redeliverotel.Config) {}, "links": func(c *redeliverotel.Config) { c.NewTrace = true }} {
+		w := newWorld(t, change)
+		c := w.watch("orders", redeliver.Stats{})
+		for _, attempt := range []struct {
+			id string
+			o  redeliver.Outcome
+		}{
+			{"m1", redeliver.Retry(errBoom)},
+			{"m2", redeliver.Defer()},
+			{"", redeliver.Retry(errBoom)},
+			{"m1", redeliver.Outcome{}},
+			{"m1", redeliver.Ack()},
+			{"m1", redeliver.Ack()}, // another one with the same id
+			{"m2", redeliver.Reject(errBoom)},
+			{"", redeliver.Ack()},
+		} {
+			c.handle(&redeliver.Message{ID: attempt.id}, func(context.Context) redeliver.Outcome { return attempt.o })
+		}
+		spans := w.spans.Ended()
+		for i, before := range []int{-1, -1, -1, 0, 3, -1, 1, -1} {
+			follows := spans[i].Parent()
+			if links := spans[i].Links(); len(links) > 0 {
+				follows = links[0].SpanContext
+			}
+			var want trace.SpanID
+			if before >= 0 {
+				want = spans[before].SpanContext().SpanID()
+			}
+			if follows.SpanID() != want || name == "one trace" && before >= 0 && spans[i].SpanContext().TraceID() != spans[before].SpanContext().TraceID() {
+				t.Errorf("%s: attempt %d follows on %v, want %v", name, i, follows.SpanID(), want)
+			}
+		}
+	}
+}
+
+// What is remembered of attempts is bounded, and the latest ones are.
+func TestAttemptsAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.watch("orders", redeliver.Stats{})
+	const many = 10000
+	for i := range many {
+		c.handle(&redeliver.Message{ID: fmt.Sprint(i)}, func(context.Context) redeliver.Outcome { return redeliver.Retry(errBoom) })
+	}
+	for _, i := range []int{0, many - 4000} {
+		c.handle(&redeliver.Message{ID: fmt.Sprint(i)}, func(context.Context) redeliver.Outcome { return redeliver.Ack() })
+	}
+	spans := w.spans.Ended()
+	if forgotten, known := spans[many], spans[many+1]; forgotten.Parent().IsValid() || known.Parent().SpanID() != spans[many-4000].SpanContext().SpanID() {
+		t.Errorf("parents %v and %v", forgotten.Parent(), known.Parent())
+	}
+}
+
 // A context that is not sampled goes on with the message all the same.
 func TestNotSampled(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,7 @@ import (
 // rest (see [Broker.Wait]).
 type Broker struct {
 	*shared
-	manifest redeliver.Manifest
-	doc      topology.Manifest
+	doc topology.Manifest
 }
 
 // shared is what the topics of one broker have in common.
@@ -81,17 +80,17 @@ func (b *Broker) With(manifest redeliver.Manifest) *Broker {
 
 func (s *shared) with(manifest redeliver.Manifest) *Broker {
 	s.t.Helper()
-	doc, err := topology.DecodeManifest(manifest.Bytes())
-	if err == nil {
-		err = s.memory.Provision(doc)
+	doc := manifest.Contract()
+	if doc.Topic == "" {
+		s.t.Fatal(redeliver.ErrNoManifest)
 	}
-	if err != nil {
+	if err := s.memory.Provision(doc); err != nil {
 		s.t.Fatal(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics = append(s.topics, doc)
-	return &Broker{shared: s, manifest: manifest, doc: doc}
+	return &Broker{shared: s, doc: doc}
 }
 
 // Publish publishes messages to the topic's work queue; where a sequenced topic

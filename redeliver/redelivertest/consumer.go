@@ -49,7 +49,7 @@ func (b *Broker) consume(o consumer.Options, queues ...topology.ManifestQueue) *
 	if o.Config.Logger == nil {
 		o.Config.Logger = b.logger
 	}
-	o.Manifest = b.manifest
+	o.Manifest = b.doc
 	client := b.memory.Client()
 	run, err := consumer.Open(b.t.Context(), client.Attach(o), queues...)
 	if err != nil {

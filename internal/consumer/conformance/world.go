@@ -257,8 +257,8 @@ func (w *world) check(s story, want ending) {
 func (w *world) checkStats(got, want redeliver.Stats) {
 	w.t.Helper()
 	if !w.Exact() && want.Hopped > 0 { // the busier a broker is, the fewer hops fit into a delay
-		if got.Hopped == 0 || got.Hopped > want.Hopped {
-			w.t.Errorf("%d hops, want 1 to %d", got.Hopped, want.Hopped)
+		if got.Hopped > want.Hopped {
+			w.t.Errorf("%d hops, want at most %d", got.Hopped, want.Hopped)
 		}
 		want.Hopped, want.Republished, want.Delivered = got.Hopped, got.Republished, got.Delivered
 	}

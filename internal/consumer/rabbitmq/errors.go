@@ -36,8 +36,8 @@ func (b *Broker) dialError(address string, err error) error {
 		unresolved *net.DNSError
 	)
 	switch {
-	case errors.Is(err, context.Canceled):
-		return b.bindError(redeliver.ErrUnreachable, address, "the context ended first", err)
+	case errors.Is(err, context.Canceled): // that says nothing about the broker
+		return fmt.Errorf("connecting to %s: %w", address, err)
 	case errors.Is(err, amqp091.ErrSASL):
 		return b.bindError(redeliver.ErrCredentials, address,
 			"the broker offers none of the authentication mechanisms that the URL asks for (auth_mechanism)", nil)
@@ -80,6 +80,9 @@ func serverReply(err error) error {
 // subscribeError says why the queue could not be consumed.
 func (b *Broker) subscribeError(address string, err error) error {
 	queue := b.cfg.Queue
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("subscribing to queue %q at %s: %w", queue, address, err)
+	}
 	switch amqp.ReplyCode(err) {
 	case amqp091.NotFound:
 		return b.bindError(redeliver.ErrQueueNotFound, address, fmt.Sprintf(

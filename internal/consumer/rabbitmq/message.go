@@ -86,22 +86,23 @@ func plainValue(value any) any {
 // copyOf is the publishing that is a copy.
 func copyOf(c consumer.Copy) amqp091.Publishing {
 	m := c.Message
-	priority := m.Priority
-	if c.Priority != nil {
-		priority = *c.Priority
-	}
-	return amqp091.Publishing{
-		Headers:         amqp.CopyHeaders(m.Headers, m.Expiration, m.UserID, c.Set, c.Unset),
+	made := amqp.Copy(&amqp091.Delivery{
+		Headers:         m.Headers,
 		ContentType:     m.ContentType,
 		ContentEncoding: m.ContentEncoding,
-		DeliveryMode:    amqp091.Persistent,
-		Priority:        priority,
+		Priority:        m.Priority,
 		CorrelationId:   m.CorrelationID,
 		ReplyTo:         m.ReplyTo,
+		Expiration:      m.Expiration,
 		MessageId:       m.ID,
 		Timestamp:       m.Timestamp,
 		Type:            m.Type,
+		UserId:          m.UserID,
 		AppId:           m.AppID,
 		Body:            m.Body,
+	}, c.Set, c.Unset)
+	if c.Priority != nil {
+		made.Priority = *c.Priority
 	}
+	return made
 }

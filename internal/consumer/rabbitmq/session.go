@@ -25,15 +25,6 @@ const (
 	// subscribeTimeout bounds a subscription. A queue that has no leader lets a consumer wait for ever, with a connection
 	// that is in good health.
 	subscribeTimeout = 30 * time.Second
-	// probeTimeout bounds the looks at a queue whose consumer was cancelled, of which there are probeTries.
-	probeTimeout = 3 * time.Second
-	probeTries   = 5
-	probePause   = 100 * time.Millisecond
-	// settleGrace is how long a session stays open after its last settlement, at least, on a quorum queue. A channel hands
-	// such a queue 32 settlements at a time, keeps the others until those are committed, and forgets them when it is
-	// closed: of 500 acks that a close followed at once, 1 to 93% were lost on 3.10, 4.0 and 4.3 alike, and none after
-	// 20 ms. Nothing in the protocol tells when they are through.
-	settleGrace = 100 * time.Millisecond
 )
 
 // session is one subscription with a connection and a channel of its own.
@@ -82,9 +73,8 @@ func (b *Broker) Subscribe(ctx context.Context, prefetch int) (consumer.Session,
 }
 
 func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
-	// A passive declare tells a missing queue from a missing permission. Some versions want more permissions for it than a
-	// consumer has (4.2.6 and 4.3.0 wanted configure), so a refusal means nothing: consuming will tell.
-	if err := queueExists(conn, b.cfg.Queue); err != nil && amqp.ReplyCode(err) != amqp091.AccessRefused {
+	// This tells a missing queue from a missing permission; a refusal to say means nothing: consuming will tell.
+	if err := conn.FindQueue(b.cfg.Queue); err != nil && amqp.ReplyCode(err) != amqp091.AccessRefused {
 		return nil, err
 	}
 	ch, err := conn.Channel()
@@ -101,7 +91,7 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 		timesOut: b.cfg.Quorum && cancelsOnTimeout(version),
 	}
 	if b.cfg.Quorum {
-		s.grace.Store(int64(settleGrace))
+		s.grace.Store(int64(amqp.SettleGrace))
 	}
 	if !b.cfg.AckEach {
 		s.acks = newAcks(ch, prefetch, &s.lastSettled)
@@ -110,19 +100,6 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// queueExists asks for a queue on a channel that is of no further use: a
-// refusal closes it.
-func queueExists(conn *amqp.Conn, queue string) error {
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	if _, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil); err != nil {
-		return err
-	}
-	return ch.Close()
 }
 
 // cancelsOnTimeout says whether a broker cancels a consumer that exceeds the
@@ -198,42 +175,18 @@ func (s *session) Diagnose(err error) error {
 	return err
 }
 
-// whyCancelled asks, on another channel, whether the queue is still there. It
-// asks a few times: 4.3 cancels the consumers of a queue before it forgets the
-// queue.
+// whyCancelled asks whether the queue is still there.
 func (s *session) whyCancelled() error {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
-	answer := make(chan error, 1)
-	go func() {
-		var err error
-		for range probeTries {
-			if err = queueExists(s.conn, s.queue); err != nil {
-				break
-			}
-			select {
-			case <-time.After(probePause):
-			case <-ctx.Done():
-			}
-		}
-		answer <- err
-	}()
-	var err error
-	select {
-	case err = <-answer:
-	case <-ctx.Done():
-		err = errors.New("the broker does not answer")
-	}
-	switch {
+	switch err := s.conn.AfterCancel(s.queue); {
 	case amqp.ReplyCode(err) == amqp091.NotFound:
-		return &consumer.LostError{Reason: consumer.LostQueueDeleted, Err: amqp.Said(err)}
+		return &consumer.LostError{Reason: consumer.LostQueueDeleted, Err: err}
 	case err == nil && s.timesOut:
 		return &consumer.LostError{
 			Reason: consumer.LostConsumerTimeout,
 			Err:    errors.New("the consumer was cancelled and its queue is still there: a message was held longer than the consumer timeout"),
 		}
 	default:
-		return &consumer.LostError{Reason: consumer.LostCancelled, Err: amqp.Said(err)}
+		return &consumer.LostError{Reason: consumer.LostCancelled, Err: err}
 	}
 }
 
@@ -305,7 +258,7 @@ func (s *session) Close(ctx context.Context) error {
 	return s.conn.Close(ctx)
 }
 
-// linger waits until the last settlements have had settleGrace to be
+// linger waits until the last settlements have had amqp.SettleGrace to be
 // committed, and half the time left to ctx at most.
 func (s *session) linger(ctx context.Context) {
 	wait := time.Until(time.Unix(0, s.lastSettled.Load()).Add(time.Duration(s.grace.Load())))
