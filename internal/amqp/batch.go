@@ -62,8 +62,10 @@ func (b *batch) flush() {
 		b.mu.Unlock()
 		_, err := b.Conn.Write(out)
 		b.mu.Lock()
-		b.spare = out
 		b.err = err
+		if b.spare = out; cap(out) > 2*batchMax { // a frame can be as large as the broker allows: it is not kept
+			b.spare = nil
+		}
 		b.changed.Broadcast()
 	}
 	b.writing = false

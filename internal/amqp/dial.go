@@ -188,8 +188,8 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 	// broken network does not take holds one until the kernel gives up, for a quarter of an hour.
 	closes := conn.NotifyClose(make(chan *amqp091.Error, 1))
 	go func() {
-		<-closes //nolint:errcheck // why does not matter here
-		made.Abandon()
+		<-closes                                   //nolint:errcheck // why does not matter here
+		time.AfterFunc(flushTimeout, made.Abandon) // the answer to the broker's close may wait to be written
 	}()
 	return made, nil
 }

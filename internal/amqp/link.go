@@ -219,7 +219,7 @@ func (k *link) expire(list []finished, now time.Time) ([]finished, bool) {
 		confirm := o.confirm.Load()
 		switch {
 		case confirm == nil && !p.blocked:
-			k.conn.Abandon() // it cannot be written: the network is broken
+			k.conn.Abandon() // it cannot be written, not even to the batch that waits: the network is broken
 		case confirm != nil && isDone(confirm):
 			continue // collect is about to tell
 		}

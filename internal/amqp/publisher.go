@@ -132,7 +132,8 @@ func (p *Publisher) Probe(ctx context.Context, exchange string) error {
 // ProbeAny is Probe for an exchange that may lead to queues whatever the routing
 // key. The message names a user that is not the connection's: the broker refuses
 // it after it has looked at the exchange and the permission, and before it looks
-// for queues. It writes so to its log.
+// for queues. It writes so to its log. A user with the tag impersonator may name
+// others, and the message, which has expired, goes where the exchange leads.
 func (p *Publisher) ProbeAny(ctx context.Context, exchange string) error {
 	err := p.probe(ctx, exchange, amqp091.Publishing{Expiration: "0", UserId: "redeliver-probe"})
 	if ReplyCode(err) == amqp091.PreconditionFailed {

@@ -12,6 +12,8 @@
 //	engine.go      the Consumer: bind, run, close
 //	shards.go      several engines for the queues of one topic
 //	serve.go       sessions: receive, lose, reconnect
+//	task.go        a delivery in the engine, and its session; tasks that are done are used again
+//	queue.go       what waits for a worker
 //	work.go        workers: call the handler, carry out the action
 //	place.go       quick handlers are called by the goroutine that receives
 //	hold.go        waiting deliveries: one goroutine and one timer for all
@@ -24,10 +26,12 @@
 // # Ownership
 //
 // A delivery is a [task], and a task is in exactly one place at a time: in the
-// lane of its key, in the ready queue, with a worker, among the held, or with the
-// publisher while its copy is being confirmed. Whoever takes it out of its place owns it, and only
-// the owner settles it. That is why nothing is settled twice and nothing is
-// handed to two handlers at once.
+// lane of its key, in the ready queue, with a worker (or the receiver in a worker's
+// place), among the held, or with the publisher while its copy is being confirmed.
+// Whoever takes it out of its place owns it, and only the owner settles it. That is
+// why nothing is settled twice and nothing is handed to two handlers at once. A
+// task whose delivery was acknowledged is used again for another one, so nobody but
+// its owner keeps one.
 //
 // A task knows its session. When a session ends, its tasks are taken out of the
 // ready queue and from among the held and forgotten, since the broker has taken

@@ -77,6 +77,8 @@ func (p *place) close(state, handled uint64) bool {
 	return true
 }
 
+func (p *place) isOpen() bool { return p.state.Load()&placeMask == placeOpen }
+
 // take is called by the receiver before it handles a message. It returns false
 // where it may not.
 func (p *place) take() (state uint64, taken bool) {
@@ -109,17 +111,17 @@ func (c *Consumer) sample(s *session, w *slot) {
 // to receive any more.
 func (c *Consumer) handleHere(t *task) (handled, more bool) {
 	s, own := t.session, &c.slots[0]
-	state, taken := s.place.take()
-	if !taken {
+	if !s.place.isOpen() || !c.ready.lend(&c.workers) {
 		return false, true
 	}
-	if !c.ready.lend() {
-		return false, s.place.leave(state)
-	}
-	c.workers.Add(1)
 	restore := func() {
 		c.ready.restore()
 		c.workers.Done()
+	}
+	state, taken := s.place.take() // last, so that who finds it taken finds a handler that runs
+	if !taken {
+		restore()
+		return false, true
 	}
 	returned := false
 	defer func() {

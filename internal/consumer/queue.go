@@ -95,15 +95,17 @@ func (q *readyQueue) absent() int {
 	return 0
 }
 
-// lend gives the receiver the place of a worker. It returns false when none is
-// idle, or a task waits that comes first.
-func (q *readyQueue) lend() bool {
+// lend gives the receiver the place of a worker, and adds it to the workers that
+// a shutdown waits for. It returns false when no worker is idle, or a task waits
+// that comes first.
+func (q *readyQueue) lend(workers *sync.WaitGroup) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stopped || q.lent || q.idle == 0 || q.head < len(q.tasks) {
 		return false
 	}
 	q.lent = true
+	workers.Add(1) // under the lock that stop takes: a worker that is idle has not ended, so nobody waits in vain
 	return true
 }
 

@@ -26,7 +26,8 @@ type Session interface {
 	Receive(d *Delivery) error
 
 	// Settle settles a delivery of this session. An error means that the session has ended and the broker has the message
-	// again; else the session knows nothing of d any more. It may be called from several goroutines. An acknowledgement may wait for others, for some milliseconds.
+	// again; else the session knows nothing of d any more. It may be called from several goroutines. An acknowledgement may
+	// wait for others, for some milliseconds.
 	Settle(d *Delivery, verb Verb) error
 
 	// Hold says that a delivery will stay unsettled for a while, so that the acknowledgement of no other waits for it.

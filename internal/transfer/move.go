@@ -117,23 +117,31 @@ func (m *mover) prepare(ctx context.Context) error {
 // probe fails when the target takes nothing, as far as that can be told before
 // something is published. Whether a queue is bound cannot, but for the default
 // exchange.
+//
+// A broker that blocks publishers does not answer. That says nothing about the
+// target, and what is published after it is told of the alarm.
 func (m *mover) probe(ctx context.Context) error {
-	var err error
-	switch {
-	case m.o.Exchange != "":
-		err = m.publisher.ProbeAny(ctx, m.o.Exchange)
-	case m.o.Route != nil:
-		err = m.publisher.Probe(ctx, "")
-	default:
-		if err = m.publisher.Probe(ctx, ""); err == nil && m.source.lacks(m.o.RoutingKey) {
-			err = fmt.Errorf("%w: there is no such queue", amqp.ErrUnroutable)
-		}
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	probe := m.publisher.Probe
+	if m.o.Exchange != "" {
+		probe = m.publisher.ProbeAny
+	}
+	err := probe(limited, m.o.Exchange)
+	if errors.Is(err, amqp.ErrUnconfirmed) && limited.Err() != nil && ctx.Err() == nil {
+		err = nil
+	}
+	if err == nil && m.o.Exchange == "" && m.o.Route == nil && m.source.lacks(m.o.RoutingKey) {
+		err = fmt.Errorf("%w: there is no such queue", amqp.ErrUnroutable)
 	}
 	if err != nil {
 		return m.targetError(err)
 	}
 	return nil
 }
+
+// probeTimeout bounds the wait for the broker's answer to a probe.
+const probeTimeout = 5 * time.Second
 
 func (m *mover) targetError(err error) error {
 	return fmt.Errorf("publishing to exchange %q with routing key %q: %w", m.o.Exchange, m.o.RoutingKey, err)

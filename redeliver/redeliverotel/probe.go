@@ -38,10 +38,11 @@ func (p *probe) Begin(ctx context.Context, msg *redeliver.Message) context.Conte
 	if p.tracer == nil {
 		return ctx
 	}
+	around := trace.SpanContextFromContext(ctx) // of the context that the consumer runs with
 	if len(msg.Headers) > 0 {
 		ctx = p.propagator.Extract(ctx, carrier(msg.Headers))
 	}
-	if !trace.SpanContextFromContext(ctx).IsValid() {
+	if trace.SpanContextFromContext(ctx).Equal(around) { // the message carries none
 		if before := p.attempts.take(msg.ID); before.IsValid() {
 			ctx = trace.ContextWithSpanContext(ctx, before)
 		}
