@@ -292,7 +292,7 @@ func TestHandleDeadLostConnection(t *testing.T) {
 func TestHandleDeadBrokerKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, brokertest.Dedicated(t, brokertest.Options{}))
-	if err := w.broker.Restart(t.Context()); err != nil { // as in TestBrokerCrashAndRestart
+	if err := w.broker.Restart(t.Context()); err != nil { // as in TestBrokerKilled
 		t.Fatal(err)
 	}
 	all := ids(300)

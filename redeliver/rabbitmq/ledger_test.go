@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,21 +31,48 @@ type ledger struct {
 	// with are the messages that handlers have now; overlapped counts those that two had at a time.
 	with       map[string]int
 	overlapped int
+	// subscribed counts the subscriptions of consumers in processes of their own, and gone are those that say nothing more.
+	subscribed map[string]int
+	gone       map[string]bool
+	// order watches the order of the keys; nil where there is none.
+	order *keyOrder
 	// closing: every message is acknowledged from now on.
 	closing bool
 }
 
-func newLedger(seed uint64) *ledger {
-	return &ledger{
+func newLedger(seed uint64, sequenced bool) *ledger {
+	b := &ledger{
 		rand: rand.New(rand.NewPCG(seed, seed)), published: make(map[string]int), //nolint:gosec // a test's choices
 		acked: make(map[string]int), dead: make(map[string]int), parked: make(map[string]int), with: make(map[string]int),
+		subscribed: make(map[string]int), gone: make(map[string]bool),
 	}
+	if sequenced {
+		b.order = newKeyOrder()
+	}
+	return b
+}
+
+// place is a message's place in the order of its key: in every batch that is published there is one of each.
+func place(id string) (key string, number int) {
+	n, _ := strconv.Atoi(strings.TrimPrefix(id, "m"))
+	return fmt.Sprintf("k%d", n%feedBatch), n / feedBatch
+}
+
+// sequence is how a consumer keeps the order; nil where there is none.
+func (b *ledger) sequence() *redeliver.Sequence {
+	if b.order == nil {
+		return nil
+	}
+	return &redeliver.Sequence{Key: func(m *redeliver.Message) string {
+		key, _ := place(m.ID)
+		return key
+	}}
 }
 
 // handle is a handler of random outcomes.
 func (b *ledger) handle(_ context.Context, m *redeliver.Message) redeliver.Outcome {
-	o, boom := b.decide()
-	b.begin(m.ID, o.Kind())
+	o, boom := b.decide(m)
+	b.begin("", m.ID, o.Kind())
 	defer b.end(m.ID)
 	if boom {
 		panic("boom")
@@ -51,11 +80,22 @@ func (b *ledger) handle(_ context.Context, m *redeliver.Message) redeliver.Outco
 	return o
 }
 
-// decide makes an outcome up; boom says that the handler panics instead, which is a Retry.
-func (b *ledger) decide() (o redeliver.Outcome, boom bool) {
+// told notes the events of the consumer in this process.
+func (b *ledger) told(e redeliver.Event) {
+	switch e.Kind {
+	case redeliver.EventConnected:
+		b.connected("")
+	case redeliver.EventAcked, redeliver.EventDeadLettered:
+		b.settled(e.Message.ID)
+	}
+}
+
+// decide makes an outcome up; boom says that the handler panics instead, which is a Retry. Where there is an order, the
+// handler's word is the last one: no message runs out of retries.
+func (b *ledger) decide(m *redeliver.Message) (o redeliver.Outcome, boom bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closing {
+	if b.closing || b.order != nil && m.RetryCount >= worldRetries {
 		return redeliver.Ack(), false
 	}
 	switch b.rand.IntN(40) {
@@ -80,11 +120,19 @@ func (b *ledger) decide() (o redeliver.Outcome, boom bool) {
 	}
 }
 
-// begin notes that a handler was called and what it is about to say.
-func (b *ledger) begin(id string, says redeliver.OutcomeKind) {
+// begin notes that a consumer's handler was called and what it is about to say.
+func (b *ledger) begin(by, id string, says redeliver.OutcomeKind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls++
+	if b.order != nil {
+		key, n := place(id)
+		b.order.begin(by, key, n)
+		switch says {
+		case redeliver.OutcomeAck, redeliver.OutcomeReject, redeliver.OutcomePark:
+			b.order.end(by, key, n)
+		}
+	}
 	if b.acked[id]+b.dead[id]+b.parked[id] > 0 {
 		b.again++
 	}
@@ -100,6 +148,61 @@ func (b *ledger) end(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.with[id]--
+}
+
+// settled notes that a message is done with, as far as its consumer is concerned.
+func (b *ledger) settled(id string) {
+	if b.order != nil {
+		b.order.settle(place(id))
+	}
+}
+
+// connected notes that a consumer has subscribed, for the first time or again.
+func (b *ledger) connected(by string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if by != "" {
+		b.subscribed[by]++
+	}
+	if b.order != nil {
+		b.order.connect(by)
+	}
+}
+
+func (b *ledger) sessions(by string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.subscribed[by]
+}
+
+// dies notes that a consumer's process is about to be killed, and ends that it says nothing more.
+func (b *ledger) dies(by string) {
+	if b.order != nil {
+		b.order.vanish(by)
+	}
+}
+
+func (b *ledger) ends(by string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gone[by] = true
+}
+
+// heard says whether everything was read that a consumer's process wrote before it was killed.
+func (b *ledger) heard(by string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.gone[by]
+}
+
+// reconnects counts how often consumers in processes of their own lost a subscription and got another one.
+func (b *ledger) reconnects() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, times := range b.subscribed {
+		n += times - 1
+	}
+	return n
 }
 
 func (b *ledger) handled() int {
@@ -155,12 +258,12 @@ const (
 	feedConfirm = 20 * time.Second
 )
 
-// feed publishes messages to a queue, ten every 80 ms, until the returned function is called, which returns when all
+// feed publishes messages to a queue, ten every so often, until the returned function is called, which returns when all
 // are confirmed. It goes on through every fault: what was not confirmed is published again.
-func (b *ledger) feed(t *testing.T, queue string, urls ...string) (stop func()) {
+func (b *ledger) feed(t *testing.T, every time.Duration, queue string, urls ...string) (stop func()) {
 	t.Helper()
 	quit, done := make(chan struct{}), make(chan struct{})
-	f := &feeder{ledger: b, urls: urls, queue: queue, pace: time.NewTicker(feedEvery)}
+	f := &feeder{ledger: b, urls: urls, queue: queue, pace: time.NewTicker(every)}
 	go func() {
 		defer close(done)
 		defer f.pace.Stop()

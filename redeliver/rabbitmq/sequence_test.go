@@ -3,10 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,57 +17,6 @@ import (
 func sequenced(s *topology.Spec) {
 	s.Sequenced = true
 	s.Retry.Delays = []time.Duration{5 * time.Millisecond, 20 * time.Millisecond}
-}
-
-// keyOrder watches that the messages of every key end in order. A message's id is its key and its number, from 0.
-type keyOrder struct {
-	mu sync.Mutex
-	// next is the number of the first message of a key that has not ended.
-	next  map[string]int
-	ended int
-	// again counts calls for messages that had ended before.
-	again int
-	wrong []string
-}
-
-// handle fails at random, and notes what ends.
-func (o *keyOrder) handle(_ context.Context, m *redeliver.Message) redeliver.Outcome {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key, number, _ := strings.Cut(m.ID, "/")
-	n, err := strconv.Atoi(number)
-	switch {
-	case err != nil || n > o.next[key]:
-		o.wrong = append(o.wrong, fmt.Sprintf("%s came before %s/%d had ended", m.ID, key, o.next[key]))
-	case n < o.next[key]:
-		o.again++
-		return redeliver.Ack()
-	}
-	switch die := rand.IntN(20); { //nolint:gosec // a test's choices
-	case die < 5 && m.RetryCount < 10:
-		return redeliver.Retry(errBoom)
-	case die == 5:
-		o.next[key], o.ended = n+1, o.ended+1
-		return redeliver.Reject(errBoom)
-	default:
-		o.next[key], o.ended = n+1, o.ended+1
-		return redeliver.Ack()
-	}
-}
-
-func (o *keyOrder) count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ended
-}
-
-// awaitEnded waits until n messages have ended.
-func (o *keyOrder) awaitEnded(t *testing.T, n int) {
-	t.Helper()
-	brokertest.WaitFor(t, func() (bool, string) {
-		ended := o.count()
-		return ended >= n, fmt.Sprintf("%d messages have ended, want %d", ended, n)
-	})
 }
 
 // sequence publishes so many messages of each key; the keys take turns, but for an exchange that spreads them by
@@ -101,24 +47,23 @@ func TestSequenceOverFailovers(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, w *world, keys, each int) {
 		w.sequence(w.spec.SequenceExchangeName(), keys, each)
-		o := &keyOrder{next: make(map[string]int)}
-		cfg := redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key")}, Workers: 4}
-		first := w.consume(cfg, o.handle)
-		second := w.consume(cfg, o.handle)
+		o := newKeyOrder()
+		consume := func(by string) *live {
+			return w.consume(redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key")}, Workers: 4, OnEvent: o.told(by)}, o.handler(by))
+		}
+		first, second := consume("first"), consume("second")
 		o.awaitEnded(t, keys*each/4)
 		w.closeConnections()
 		o.awaitEnded(t, keys*each/2)
 		first.mustStop()
 		o.awaitEnded(t, keys*each*3/4)
-		third := w.consume(cfg, o.handle)
+		third := consume("third")
 		second.mustStop()
 		o.awaitEnded(t, keys*each)
 		third.mustStop()
-		for _, wrong := range o.wrong {
-			t.Error(wrong)
-		}
+		o.report(t)
 		lost := first.Stats().SessionsLost + second.Stats().SessionsLost
-		t.Logf("%d calls for messages that had ended, %d sessions lost", o.again, lost)
+		t.Logf("%d sessions lost", lost)
 		if most := 2 * 4 * int(lost+3) * (4 + redeliver.DefaultMaxHeld); o.again > most {
 			t.Errorf("%d messages were handled again after they had ended", o.again)
 		}
@@ -174,6 +119,36 @@ func TestSequenceFailures(t *testing.T) {
 		w.sequence("", 2, 1)
 		l.await(redeliver.EventAcked, 7)
 		l.mustStop()
+		w.drained("orders-dlq")
+	})
+	t.Run("fail_all until a failover", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, sequenced)
+		cfg := redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader("key"), OnFailure: redeliver.FailAll}}
+		active, standby := w.consume(cfg, handle), w.consume(cfg, handle)
+		failing := func(l *live) {
+			t.Helper()
+			w.sequence("", 2, 4) // k0/1 fails, and with it what follows
+			l.await(redeliver.EventAcked, 5)
+			l.await(redeliver.EventDeadLettered, 3)
+			w.sequence("", 1, 1)
+			l.await(redeliver.EventDeadLettered, 4)
+			w.drained("orders-dlq", "k0/0", "k0/1", "k0/2", "k0/3")
+			if h := l.Health(); !strings.Contains(fmt.Sprint(h.Reasons), "1 keys failed") {
+				t.Errorf("health %+v", h)
+			}
+		}
+		failing(active)
+		active.mustStop() // and another consumer goes on
+		failing(standby)
+		w.closeConnections() // and the same consumer goes on
+		standby.await(redeliver.EventConnected, 2)
+		w.sequence("", 2, 1)
+		standby.await(redeliver.EventAcked, 7)
+		if h := standby.Health(); h.Status != redeliver.HealthOK {
+			t.Errorf("health %+v", h)
+		}
+		standby.mustStop()
 		w.drained("orders-dlq")
 	})
 }

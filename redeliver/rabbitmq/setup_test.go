@@ -36,7 +36,12 @@ type world struct {
 	via        string // the URL of a proxy, where there is one
 	// cluster are the nodes, broker among them, where there are several.
 	cluster brokertest.Nodes
+	// pace is how often a trial publishes ten messages.
+	pace time.Duration
 }
+
+// worldRetries is how often a message of a world is retried, unless the test says otherwise.
+const worldRetries = 10
 
 // standard is the standard example of the field, scaled down: 5s, 30s and 2m.
 func standard(s *topology.Spec) {
@@ -57,10 +62,10 @@ func newWorld(t *testing.T, change ...func(*topology.Spec)) *world {
 
 func newWorldOn(t *testing.T, b *brokertest.Broker, change ...func(*topology.Spec)) *world {
 	t.Helper()
-	w := &world{t: t, broker: b, vhost: brokertest.VHost(t, b)}
+	w := &world{t: t, broker: b, vhost: brokertest.VHost(t, b), pace: feedEvery}
 	w.spec = topology.Spec{
 		Identity: topology.Identity{Topic: "orders", VHost: w.vhost},
-		Retry:    topology.RetryPolicy{MaxRetries: 10, Delays: []time.Duration{20 * time.Millisecond}, Jitter: topology.DefaultJitter},
+		Retry:    topology.RetryPolicy{MaxRetries: worldRetries, Delays: []time.Duration{20 * time.Millisecond}, Jitter: topology.DefaultJitter},
 	}
 	for _, f := range change {
 		f(&w.spec)
@@ -184,7 +189,13 @@ func (w *world) consume(cfg redeliver.Config, handler redeliver.HandlerFunc) *li
 func (w *world) open(cfg redeliver.Config, handler redeliver.Handler) *live {
 	w.t.Helper()
 	l := &live{t: w.t, done: make(chan error, 1), more: make(chan struct{}), log: &lockedBuffer{}}
-	cfg.OnEvent = l.record
+	told := cfg.OnEvent
+	cfg.OnEvent = func(e redeliver.Event) {
+		l.record(e)
+		if told != nil {
+			told(e)
+		}
+	}
 	cfg.Logger = slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	if l.Consumer, err = rabbitmq.Open(w.t.Context(), w.config(handler, cfg)); err != nil {

@@ -48,21 +48,17 @@ func TestHoldQueueDeleted(t *testing.T) {
 	}, topology.Republish, topology.Hybrid)
 }
 
-// hurryDeadLetters makes a queue publish a dead letter again that was not confirmed, because its target is missing or
+// hurried makes a broker's queues publish a dead letter again that was not confirmed, because its target is missing or
 // lost its leader, after 3 s instead of 3 minutes.
-func hurryDeadLetters(t *testing.T, b *brokertest.Broker) {
-	t.Helper()
-	if _, err := b.Control(t.Context(), "eval", "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, 3000)."); err != nil {
-		t.Fatal(err)
-	}
+func hurried() brokertest.Options {
+	return brokertest.Options{Settings: []string{"dead_letter_worker_publisher_confirm_timeout 3000"}}
 }
 
 // TestDeadLetterQueueDeleted: under republish a message that cannot be set aside is rejected once, visibly, and not
 // looped: the broker keeps it until the queue is there again.
 func TestDeadLetterQueueDeleted(t *testing.T) {
 	t.Parallel()
-	b := brokertest.Dedicated(t, brokertest.Options{})
-	hurryDeadLetters(t, b)
+	b := brokertest.Dedicated(t, hurried())
 	w := newWorldOn(t, b, strategies[topology.Republish])
 	tr := begin(w, true)
 	tr.goOn(200)
@@ -134,43 +130,4 @@ func TestPermissionsRevoked(t *testing.T) {
 		tr.goOn(100)
 		tr.end()
 	})
-}
-
-// TestMemoryAlarm: while the broker blocks publishers, acknowledgements pass and copies wait.
-func TestMemoryAlarm(t *testing.T) {
-	t.Parallel()
-	b := brokertest.Dedicated(t, brokertest.Options{})
-	watermark := func(args ...string) {
-		t.Helper()
-		if _, err := b.Control(t.Context(), append([]string{"set_vm_memory_high_watermark"}, args...)...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var trials []*trial
-	for _, strategy := range []topology.Strategy{topology.Republish, topology.Hybrid} {
-		trials = append(trials, begin(newWorldOn(t, b, strategies[strategy]), false))
-	}
-	for _, tr := range trials {
-		tr.wait(func() (bool, string) {
-			n, _ := tr.book.missing()
-			return n >= 300, fmt.Sprintf("%d messages are published", n)
-		})
-		tr.stop()
-	}
-	watermark("absolute", "1MB")
-	for _, tr := range trials {
-		tr.consume()
-		tr.live.await(redeliver.EventAcked, 150)
-		tr.awaitHealth(redeliver.HealthDegraded, "takes no copies")
-		if s := tr.live.Stats(); s.Republished != 0 {
-			t.Errorf("copies were taken: %+v", s)
-		}
-	}
-	watermark("0.6")
-	for _, tr := range trials {
-		tr.end()
-		if s := tr.live.Stats(); s.SessionsLost != 0 || s.Republished == 0 {
-			t.Errorf("%+v", s)
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +54,10 @@ type trial struct {
 	stop func() // ends the publisher
 	// spare is how many duplicates the faults may have caused beyond those that the consumer in this process knows of.
 	spare int
+	// children counts the consumers in processes of their own, which write to pipe; kills ends each of them.
+	children int
+	pipe     *os.File
+	kills    []func()
 }
 
 // begin starts a publisher and, with consume, a consumer.
@@ -60,7 +65,7 @@ func begin(w *world, consume bool) *trial {
 	w.t.Helper()
 	seed := rand.Uint64()
 	w.t.Logf("seed %d", seed)
-	tr := &trial{T: w.t, w: w, book: newLedger(seed)}
+	tr := &trial{T: w.t, w: w, book: newLedger(seed, w.spec.Sequenced)}
 	if consume {
 		tr.consume()
 	}
@@ -70,7 +75,7 @@ func begin(w *world, consume bool) *trial {
 
 func (tr *trial) consume() {
 	tr.Helper()
-	tr.live = tr.w.consume(redeliver.Config{}, tr.book.handle)
+	tr.live = tr.w.consume(redeliver.Config{Sequence: tr.book.sequence(), OnEvent: tr.book.told}, tr.book.handle)
 }
 
 // feed publishes from now on.
@@ -80,7 +85,7 @@ func (tr *trial) feed() {
 	for _, b := range tr.w.cluster {
 		urls = append(urls, b.AMQPURL(tr.w.vhost))
 	}
-	tr.stop = tr.book.feed(tr.T, "orders", urls...)
+	tr.stop = tr.book.feed(tr.T, tr.w.pace, "orders", urls...)
 }
 
 // wait polls a condition for as long as a test may wait.
@@ -214,7 +219,8 @@ func (tr *trial) end() {
 	all, publishers := tr.book.duplicates()
 	// The broker delivers again what was unsettled when a session was lost, and whatever copy was not confirmed may have
 	// been taken all the same.
-	allowed := publishers + tr.spare + int(s.SessionsLost)*tr.prefetch() + int(s.SetAsideFailed)
+	lost := int(s.SessionsLost) + tr.book.reconnects()
+	allowed := publishers + tr.spare + lost*tr.prefetch() + int(s.SetAsideFailed)
 	if all > allowed {
 		tr.Errorf("%d messages ended more than once, at most %d may", all, allowed)
 	}
@@ -235,6 +241,9 @@ func (tr *trial) end() {
 		if b.published[id] == 0 {
 			tr.Errorf("%q was parked and never published", id)
 		}
+	}
+	if b.order != nil {
+		b.order.report(tr.T)
 	}
 }
 
