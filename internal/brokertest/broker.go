@@ -36,6 +36,10 @@ type Options struct {
 	// Config holds extra lines of rabbitmq.conf, such as "consumer_timeout = 5000".
 	Config []string
 
+	// Settings holds settings of the rabbit application that rabbitmq.conf has no name for, with Erlang values, such as
+	// "dead_letter_worker_publisher_confirm_timeout 3000".
+	Settings []string
+
 	// Plugins names plugins to enable besides rabbitmq_management, such as
 	// "rabbitmq_consistent_hash_exchange".
 	Plugins []string
@@ -51,6 +55,15 @@ type Options struct {
 	// Install allows Start to install rabbitmq-server with apt-get when Version is empty and neither an
 	// installed server nor Docker is there. It needs root or sudo without a password.
 	Install bool
+}
+
+// erlArgs are the Erlang VM's arguments that make the settings.
+func (o Options) erlArgs() string {
+	args := ""
+	for _, setting := range o.Settings {
+		args += " -rabbit " + setting
+	}
+	return args
 }
 
 // Broker is one RabbitMQ node: either a private one made by [Start], or one that was announced in the

@@ -83,7 +83,7 @@ func (s docker) serverCommand(n *node) (*exec.Cmd, error) {
 	if err := n.dir.write(volumeName, volume, 0o644); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("docker", s.runArgs(n.dir, volume, n.ports)...)
+	cmd := exec.Command("docker", s.runArgs(n.dir, volume, n.ports, n.opts)...)
 	// A pipe that is never written to: its end is the sign that we are gone.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting a RabbitMQ container: %w", err)
@@ -91,13 +91,14 @@ func (s docker) serverCommand(n *node) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-func (s docker) runArgs(dir *workDir, volume string, p ports) []string {
+func (s docker) runArgs(dir *workDir, volume string, p ports, opts Options) []string {
 	publish := func(host, container int) string { return fmt.Sprintf("127.0.0.1:%d:%d", host, container) }
 	return []string{
 		"run", "--rm", "--interactive",
 		"--cidfile", dir.file(idName),
 		"--hostname", "localhost",
 		"--env", "RABBITMQ_NODENAME=" + nodeName(1),
+		"--env", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=" + opts.erlArgs(),
 		"--publish", publish(p.amqp, containerAMQP),
 		"--publish", publish(p.management, containerManagement),
 		"--volume", volume + ":/var/lib/rabbitmq",

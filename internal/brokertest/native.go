@@ -64,12 +64,12 @@ func (s native) command(n *node, program string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = "/"
-	cmd.Env = nodeEnv(work, n.name, n.ports)
+	cmd.Env = nodeEnv(work, n.name, n.ports, n.opts)
 	return cmd
 }
 
 // nodeEnv returns the whole environment of a node whose directory is work.
-func nodeEnv(work, name string, p ports) []string {
+func nodeEnv(work, name string, p ports, opts Options) []string {
 	return []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=" + work,
@@ -89,7 +89,7 @@ func nodeEnv(work, name string, p ports) []string {
 		"RABBITMQ_PID_FILE=" + filepath.Join(work, "pid"),
 		// Makes the script exec the Erlang VM, instead of waiting for it as a second process.
 		"RUNNING_UNDER_SYSTEMD=true",
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none" + opts.erlArgs(),
 	}
 }
 

@@ -40,8 +40,9 @@ type planned struct {
 	resourceType, importID string
 }
 
-// asksLive reports whether a plan may ask the broker. An apply plans every resource again, and asks nothing: it is told
-// by what it writes and, before that, by an existing resource that this run did not refresh.
+// asksLive reports whether a plan may ask the broker. An apply plans every resource again, and need not ask: it is told by
+// what it writes and, before that, by an existing resource that this run did not refresh. What an apply creates before
+// its first write cannot be told from a plan, and is looked at again: at most as many resources as go side by side.
 func (rt *runtime) asksLive(exists bool) bool {
 	return !rt.applying.Load() && (!exists || rt.refreshed.Load())
 }
@@ -67,7 +68,6 @@ func (rt *runtime) checkPlan(ctx context.Context, p planned, diags *diag.Diagnos
 	} {
 		if err := check(ctx, rt, view, diags); err != nil {
 			rt.sayUnchecked(diags, err)
-			break
 		}
 	}
 	return !diags.HasError()
@@ -80,8 +80,8 @@ func (rt *runtime) sayUnchecked(diags *diag.Diagnostics, err error) {
 	}
 	rt.unchecked.Do(func() {
 		diags.AddWarning("The plan was not checked against the broker", sentence(err)+
-			" So this plan does not say whether its objects exist already, which policies apply to them, who consumes hold queues and whether dead letters go in a circle. "+
-			"Apply still refuses to take over what exists, and to delete what holds messages.")
+			" So this plan does not say, or not in full, whether its objects exist already, which policies apply to them, "+
+			"who consumes hold queues and whether dead letters go in a circle. Apply still refuses to take over what exists, and to delete what holds messages.")
 	})
 }
 
@@ -165,9 +165,6 @@ func (p planned) checkExisting(ctx context.Context, rt *runtime, view *rabbitmqa
 // checkPolicies says which policies make the queues other than their arguments say.
 func (p planned) checkPolicies(ctx context.Context, _ *runtime, view *rabbitmqadmin.View, diags *diag.Diagnostics) error {
 	policies, err := view.Policies(ctx, p.vhost)
-	if errors.Is(err, rabbitmqadmin.ErrPermission) && !errors.Is(err, rabbitmqadmin.ErrVHostUnreadable) {
-		return nil
-	}
 	if err != nil || len(policies) == 0 {
 		return err
 	}
@@ -241,7 +238,7 @@ func (p planned) checkCycle(ctx context.Context, rt *runtime, view *rabbitmqadmi
 			continue
 		}
 		diags.AddWarning("Dead letters go in a circle",
-			fmt.Sprintf("In vhost %q what queue %q dead-letters comes back to it: %s. RabbitMQ drops a message that comes round without having been rejected by a consumer on the way "+
+			fmt.Sprintf("In vhost %q what queue %q dead-letters can come back to it: %s. RabbitMQ drops a message that comes round without having been rejected by a consumer on the way "+
 				"(it expired, did not fit, or was delivered too often), without a trace; one that is rejected goes round for ever. Have one of these queues dead-letter elsewhere, or nowhere. "+
 				"If it is meant, say so with acknowledge_warnings = [%q].", p.vhost, q.Name, strings.Join(append(slices.Clone(cycle), q.Name), " -> "), warningCycle))
 	}
@@ -280,11 +277,11 @@ func (rt *runtime) planOf(vhost string) *rabbitmqadmin.Plan {
 
 // firstOf reports whether nobody has said of these queues that they are a circle.
 func (rt *runtime) firstOf(vhost string, cycle []string) bool {
-	key := objectKey("cycle", vhost, strings.Join(slices.Sorted(slices.Values(cycle)), "\x00"))
+	key := objectKey("queues", vhost, strings.Join(slices.Sorted(slices.Values(cycle)), "\x00"))
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	first := !rt.seen[key]
-	rt.seen[key] = true
+	first := !rt.circles[key]
+	rt.circles[key] = true
 	return first
 }
 

@@ -40,6 +40,8 @@ type runtime struct {
 	mu sync.Mutex
 	// seen are the queues, exchanges and bindings that the state has, as far as they were refreshed.
 	seen map[string]bool
+	// circles are those in which dead letters go that a plan said something about.
+	circles map[string]bool
 	// plans are what this run plans, by vhost.
 	plans map[string]*rabbitmqadmin.Plan
 	// created are the queues and exchanges that this run made, to tell "two resources with one name" from "it was there".
@@ -51,7 +53,8 @@ type runtime struct {
 func newRuntime(convention, consumerGroup types.String) *runtime {
 	rt := &runtime{
 		vhost: types.StringValue(topology.DefaultVHost), convention: convention, consumerGroup: consumerGroup,
-		seen: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{}, carried: map[string][]topology.Binding{},
+		seen: map[string]bool{}, circles: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{},
+		carried: map[string][]topology.Binding{},
 	}
 	if convention.IsNull() {
 		rt.convention = types.StringValue(string(topology.Redeliver))

@@ -143,9 +143,8 @@ func (c *Client) Bind(ctx context.Context, vhost string, b topology.Binding) err
 
 func (c *Client) bind(ctx context.Context, vhost string, b topology.Binding) error {
 	x := c.newCall(ctx, opBind, bindingObject(b), vhost)
-	err := x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeclareBinding(vhost, bindingInfo(b)) })
-	c.view.bound(vhost, b, true, err)
-	return err
+	defer c.view.bound(vhost, b)
+	return x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeclareBinding(vhost, bindingInfo(b)) })
 }
 
 func bindingInfo(b topology.Binding) rabbithole.BindingInfo {
@@ -194,6 +193,7 @@ func (c *Client) unbind(ctx context.Context, vhost string, b topology.Binding) (
 		return false, err
 	}
 	defer unlock()
+	defer c.view.bound(vhost, b)
 	live, found, err := c.findBinding(ctx, vhost, b)
 	if err != nil || !found {
 		return false, err
@@ -201,9 +201,7 @@ func (c *Client) unbind(ctx context.Context, vhost string, b topology.Binding) (
 	x := c.newCall(ctx, opUnbind, bindingObject(b), vhost)
 	info := bindingInfo(b)
 	info.PropertiesKey = live.PropertiesKey
-	err = gone(x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeleteBinding(vhost, info) }))
-	c.view.bound(vhost, b, false, err)
-	return true, err
+	return true, gone(x.write(func(rh *rabbithole.Client) (*http.Response, error) { return rh.DeleteBinding(vhost, info) }))
 }
 
 func (c *Client) findBinding(ctx context.Context, vhost string, b topology.Binding) (wireBinding, bool, error) {

@@ -54,10 +54,10 @@ func (c *Client) DeclareQueue(ctx context.Context, vhost string, q topology.Queu
 	if err := checkName(x.object, vhost, q.Name); err != nil {
 		return Unknown, err
 	}
+	defer c.view.declaredQueue(vhost, q.Name)
 	err := x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		return rh.DeclareQueue(vhost, q.Name, rabbithole.QueueSettings{Durable: true, Arguments: maps.Clone(q.Arguments)})
 	})
-	c.view.declaredQueue(vhost, q, err)
 	if reason, ok := inequivalent(err); ok {
 		return Existed, &InequivalentError{VHost: vhost, Queue: q.Name, Reason: reason}
 	}

@@ -103,10 +103,10 @@ func (c *Client) DeclareExchange(ctx context.Context, vhost string, e LiveExchan
 	}{rabbithole.ExchangeSettings{Type: e.Type, Durable: e.Durable, AutoDelete: e.AutoDelete, Arguments: e.Arguments}, e.Internal}); err != nil {
 		return x.failure(nil, 0, err)
 	}
+	defer c.view.declaredExchange(vhost, e.Name)
 	err = x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		return rh.DeclareExchange(vhost, e.Name, rabbithole.ExchangeSettings{})
 	})
-	c.view.declaredExchange(vhost, e, err)
 	if reason, ok := inequivalent(err); ok {
 		return &InequivalentError{VHost: vhost, Exchange: e.Name, Reason: reason}
 	}

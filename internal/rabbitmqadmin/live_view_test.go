@@ -100,6 +100,70 @@ func TestLiveViewListsWhatSingleReadsSay(t *testing.T) {
 	}
 }
 
+// TestLiveViewAfterWrites compares what a view knows after the client's writes with fresh reads.
+func TestLiveViewAfterWrites(t *testing.T) {
+	t.Parallel()
+	c, b, vhost := live(t, nil)
+	makeExchange(t, c, vhost, "e", "topic")
+	makeExchange(t, c, vhost, "f", "topic")
+	queues := []string{"kept", "redeclared", "deleted", "new"}
+	for _, name := range queues[:3] {
+		makeQueue(t, c, vhost, name, topology.Classic, topology.Arguments{"x-made-up": "was"})
+		bind(t, c, vhost, bindingTo("e", name, "a"), bindingTo("f", name, "a"))
+	}
+	compare := func(when string) {
+		t.Helper()
+		fresh, v := liveClient(t, b, nil), c.View()
+		same := func(what string, got, want any) {
+			t.Helper()
+			if a, b := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); a != b {
+				t.Errorf("%s, %s in the view is\n%s\nand by itself\n%s", when, what, a, b)
+			}
+		}
+		gotAll, err := v.Queues(t.Context(), vhost)
+		must(t, err)
+		wantAll, err := fresh.Queues(t.Context(), vhost)
+		must(t, err)
+		names := func(all []LiveQueue) (out []string) {
+			for _, q := range all {
+				out = append(out, fmt.Sprint(q.Name, q.Arguments))
+			}
+			slices.Sort(out)
+			return out
+		}
+		same("the queues", names(gotAll), names(wantAll))
+		for _, name := range queues {
+			got, err := v.QueueBindings(t.Context(), vhost, name)
+			must(t, err)
+			want, err := fresh.QueueBindings(t.Context(), vhost, name)
+			must(t, err)
+			same("bindings of "+name, got, want)
+		}
+		for _, name := range []string{"e", "f"} {
+			got, gotErr := v.Exchange(t.Context(), vhost, name)
+			want, wantErr := fresh.Exchange(t.Context(), vhost, name)
+			same("exchange "+name, [2]any{got, gotErr == nil}, [2]any{want, wantErr == nil})
+			gotFrom, gotTo, err := v.ExchangeBindings(t.Context(), vhost, name)
+			must(t, err)
+			wantFrom, wantTo, err := fresh.ExchangeBindings(t.Context(), vhost, name)
+			must(t, err)
+			same("bindings of exchange "+name, [2]any{gotFrom, gotTo}, [2]any{wantFrom, wantTo})
+		}
+	}
+	compare("before")
+	// The broker compares no argument that it does not know: this succeeds and changes nothing.
+	makeQueue(t, c, vhost, "redeclared", topology.Classic, topology.Arguments{"x-made-up": "is"})
+	makeQueue(t, c, vhost, "new", topology.Quorum, nil)
+	bind(t, c, vhost, topology.Binding{Source: "e", Destination: "new", RoutingKey: "b"},
+		topology.Binding{Source: "f", Destination: "e", DestinationType: toExchange, RoutingKey: "#"})
+	must(t, c.Unbind(t.Context(), vhost, bindingTo("e", "kept", "a")))
+	compare("after writes")
+	must(t, c.DeleteQueue(t.Context(), vhost, "deleted"))
+	compare("without a queue")
+	must(t, c.DeleteExchange(t.Context(), vhost, "f"))
+	compare("without an exchange")
+}
+
 func TestLiveDeadLetterCycles(t *testing.T) {
 	t.Parallel()
 	c, b, vhost := live(t, nil)

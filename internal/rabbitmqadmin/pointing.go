@@ -2,7 +2,6 @@ package rabbitmqadmin
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ type deadLetterRoute struct {
 }
 
 // PointingAt names the queues whose dead letters can get to queue, in alphabetical order. A queue's own arguments count,
-// else its policy, where the user may see policies. Through the default exchange they get there if the key is the
+// else its policy. Through the default exchange they get there if the key is the
 // queue's name; through another exchange if its bindings lead there for that key: exactly for direct, fanout and topic
 // exchanges, and on the assumption that every binding matches for all other types, for queues that keep the messages'
 // own keys, and for alternate exchanges.
@@ -45,7 +44,7 @@ type sight interface {
 	exchanges(ctx context.Context, vhost string) ([]LiveExchange, error)
 	QueueBindings(ctx context.Context, vhost, queue string) ([]topology.Binding, error)
 	ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error)
-	// definitions are those of the policies by name; none where the user may not see them.
+	// definitions are those of the policies by name.
 	definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error)
 }
 
@@ -62,10 +61,6 @@ func (f fresh) exchanges(ctx context.Context, vhost string) ([]LiveExchange, err
 
 func (f fresh) definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error) {
 	policies, err := f.listPolicies(ctx, vhost)
-	if errors.Is(err, ErrUnauthorized) {
-		f.cfg.Logf(ctx, "policies are not visible to this user: dead-letter exchanges that they set are not seen", map[string]any{"vhost": vhost})
-		return nil, nil
-	}
 	return definitionsOf(policies), err
 }
 

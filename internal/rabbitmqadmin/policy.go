@@ -16,7 +16,9 @@ type wirePolicy struct {
 	Definition topology.Arguments `json:"definition"`
 }
 
-// listPolicies lists the policies of a vhost, and its operator policies after them.
+// listPolicies lists the policies of a vhost, and its operator policies after them. Every user with the tag "management"
+// and a permission in the vhost may see both, so that a refusal is an error like any other: who takes it for "there are
+// none" overlooks where queues dead-letter to.
 func (c *Client) listPolicies(ctx context.Context, vhost string) ([]topology.Policy, error) {
 	var out []topology.Policy
 	for _, operator := range []bool{false, true} {

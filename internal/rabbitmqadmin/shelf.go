@@ -12,14 +12,17 @@ import (
 // never is an allowance of single reads that a list comes after never.
 const never = math.MaxInt
 
-// errUnlistable says that objects can be read one by one only.
-var errUnlistable = errors.New("the broker cannot list these")
-
 // shelf keeps what was read of one kind of object. The first few objects are read by themselves; then all are, in one
-// list. Everything is read once, whoever asks at the same time; what failed is read again by whoever asks next.
+// list; where that fails they are read by themselves after all. Everything is read once, whoever asks at the same time,
+// failures included: each of them took all its retries. Only a read that ended with its caller is done again, by whoever
+// asks next.
+//
+// What is written meanwhile is not believed any more, nor is what began to be read before: it is read again, by itself.
 type shelf[T any] struct {
 	one func(ctx context.Context, name string) (T, error)
 	all func(ctx context.Context) (map[string]T, error)
+	// speaksOf are the other names whose writes change a value; nil where there are none.
+	speaksOf func(T) []string
 
 	mu sync.Mutex
 	// alone is how many more objects are read by themselves.
@@ -27,20 +30,19 @@ type shelf[T any] struct {
 	known map[string]*reading[T]
 	// listing is the list, on its way or done; nil before.
 	listing *reading[map[string]T]
-	// written are the objects that were written since the list began: it may not have them as they are.
-	written map[string]bool
-	// closed is the done of everything that was not read by itself.
-	closed chan struct{}
+	// writes is how many there were, and written which was an object's last.
+	writes  int
+	written map[string]int
 }
 
 // reading is a read on its way, or what came of it once done is closed.
 type reading[T any] struct {
+	// began is how many writes there were before.
+	began int
 	done  chan struct{}
 	value T
 	err   error
 }
-
-func newReading[T any]() *reading[T] { return &reading[T]{done: make(chan struct{})} }
 
 func (r *reading[T]) isDone() bool {
 	select {
@@ -51,30 +53,38 @@ func (r *reading[T]) isDone() bool {
 	}
 }
 
-func newShelf[T any](alone int, one func(context.Context, string) (T, error), all func(context.Context) (map[string]T, error)) *shelf[T] {
-	s := &shelf[T]{one: one, all: all, alone: alone, known: map[string]*reading[T]{}, written: map[string]bool{}, closed: make(chan struct{})}
-	close(s.closed)
-	return s
+// failed: it is done, and nobody knows whether the object is there.
+func (r *reading[T]) failed() bool {
+	return r.isDone() && r.err != nil && !errors.Is(r.err, ErrNotFound)
 }
 
-// keep makes an object known. The caller holds the lock.
-func (s *shelf[T]) keep(name string, value T) {
-	s.known[name] = &reading[T]{done: s.closed, value: value}
+func newShelf[T any](alone int, one func(context.Context, string) (T, error), all func(context.Context) (map[string]T, error)) *shelf[T] {
+	return &shelf[T]{one: one, all: all, alone: alone, known: map[string]*reading[T]{}, written: map[string]int{}}
 }
 
 // get returns an object. found is false where the list does not have it; an object that was read by itself and is not
 // there is the error of that.
 func (s *shelf[T]) get(ctx context.Context, name string) (value T, found bool, err error) {
+	return s.find(ctx, name, true)
+}
+
+// getAlone is get for an object that the list does not have, and that may be there all the same.
+func (s *shelf[T]) getAlone(ctx context.Context, name string) (T, error) {
+	value, _, err := s.find(ctx, name, false)
+	return value, err
+}
+
+func (s *shelf[T]) find(ctx context.Context, name string, believeList bool) (value T, found bool, err error) {
 	for {
 		s.mu.Lock()
-		r, mine, list := s.plan(name)
+		r, mine, list := s.plan(name, believeList)
 		s.mu.Unlock()
 		switch {
 		case list:
-			if err := s.load(ctx); err != nil && !errors.Is(err, errUnlistable) {
+			if err := s.load(ctx); err != nil && (ctx.Err() != nil || isRefusal(err)) {
 				return value, false, err
 			}
-			continue
+			continue // to the list, or to single reads where there is none
 		case r == nil:
 			return value, false, nil
 		case mine:
@@ -85,73 +95,75 @@ func (s *shelf[T]) get(ctx context.Context, name string) (value T, found bool, e
 		case <-ctx.Done():
 			return value, false, ctx.Err()
 		}
-		if !mine && r.err != nil && !errors.Is(r.err, ErrNotFound) && ctx.Err() == nil {
-			continue // somebody else's failure
+		if ctx.Err() != nil || !r.failed() || s.isKept(name, r) {
+			return r.value, r.err == nil, r.err
 		}
-		return r.value, r.err == nil, r.err
+		// It ended with its caller, or the list knows better.
 	}
 }
 
 // plan says how to get an object: from a reading, which may be the caller's to carry out; from a list; or not at all,
 // because the list does not have it.
-func (s *shelf[T]) plan(name string) (r *reading[T], mine, list bool) {
-	if r := s.known[name]; r != nil {
+func (s *shelf[T]) plan(name string, believeList bool) (r *reading[T], mine, list bool) {
+	if r := s.known[name]; r != nil && !s.isStale(name, r) {
 		return r, false, false
 	}
 	listed := s.listing != nil && s.listing.isDone()
 	switch {
-	case listed && !s.written[name]:
+	case believeList && listed && s.listing.err == nil && s.written[name] <= s.listing.began && s.known[name] == nil:
 		return nil, false, false
-	case !listed && s.alone <= 0:
+	case s.alone <= 0 && (!listed || isRefusal(s.listing.err)):
 		return nil, false, true
 	}
 	s.alone--
-	r = newReading[T]()
+	r = &reading[T]{began: s.writes, done: make(chan struct{})}
 	s.known[name] = r
 	return r, true, false
 }
 
-// getAlone reads an object that the list does not have.
-func (s *shelf[T]) getAlone(ctx context.Context, name string) (T, error) {
+// isRefusal reports whether a list failed for what a single read would be told too.
+func isRefusal(err error) bool {
+	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrVHostUnreadable)
+}
+
+// isStale reports whether something was written since a read began that may have changed what it says.
+func (s *shelf[T]) isStale(name string, r *reading[T]) bool {
+	since := func(name string) bool { return s.written[name] > r.began }
+	switch {
+	case r.began == s.writes:
+		return false
+	case since(name):
+		return true
+	default:
+		return s.speaksOf != nil && (!r.isDone() || slices.ContainsFunc(s.speaksOf(r.value), since))
+	}
+}
+
+// isKept reports whether a reading is what is known of an object.
+func (s *shelf[T]) isKept(name string, r *reading[T]) bool {
 	s.mu.Lock()
-	s.written[name] = true
-	s.mu.Unlock()
-	value, _, err := s.get(ctx, name)
-	return value, err
+	defer s.mu.Unlock()
+	return s.known[name] == r
 }
 
 func (s *shelf[T]) read(ctx context.Context, name string, r *reading[T]) {
 	defer close(r.done)
 	r.value, r.err = s.one(ctx, name)
-	if r.err != nil && !errors.Is(r.err, ErrNotFound) {
-		s.forget(name, r)
-	}
-}
-
-func (s *shelf[T]) forget(name string, r *reading[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known[name] == r {
+	if r.err != nil && ctx.Err() != nil && s.known[name] == r {
 		delete(s.known, name)
 	}
-}
-
-// list returns all objects.
-func (s *shelf[T]) list(ctx context.Context) ([]T, error) {
-	if err := s.load(ctx); err != nil {
-		return nil, err
-	}
-	return s.values(), nil
 }
 
 // load reads the list, once.
 func (s *shelf[T]) load(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		r, mine := s.listing, false
-		if r == nil {
-			r, mine = newReading[map[string]T](), true
-			s.listing, s.written = r, map[string]bool{}
+		r, mine := s.listing, s.listing == nil
+		if mine {
+			r = &reading[map[string]T]{began: s.writes, done: make(chan struct{})}
+			s.listing = r
 		}
 		s.mu.Unlock()
 		if mine {
@@ -162,78 +174,67 @@ func (s *shelf[T]) load(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if r.err == nil || mine || ctx.Err() != nil || errors.Is(r.err, errUnlistable) {
+		s.mu.Lock()
+		kept := s.listing == r
+		s.mu.Unlock()
+		if kept || ctx.Err() != nil {
 			return r.err
 		}
 	}
 }
 
+// readAll reads the list. Of what is being read by itself the list says already what it is: that read may fail, and
+// then the object would seem to be in neither.
 func (s *shelf[T]) readAll(ctx context.Context, r *reading[map[string]T]) {
 	defer close(r.done)
-	r.value, r.err = s.all(ctx)
+	all, err := s.all(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.err != nil {
-		s.listing = nil
-		if errors.Is(r.err, errUnlistable) {
-			s.alone = never
+	if r.err = err; err != nil {
+		if ctx.Err() != nil {
+			s.listing = nil
 		}
 		return
 	}
-	for name, value := range r.value {
-		if s.known[name] == nil && !s.written[name] {
-			s.keep(name, value)
+	for name, value := range all {
+		if have := s.known[name]; have == nil || !have.isDone() || have.failed() {
+			s.known[name] = &reading[T]{began: r.began, done: r.done, value: value}
 		}
 	}
-	r.value = nil
 }
 
-// values are all objects that are known to be there, by name.
-func (s *shelf[T]) values() []T {
+// list returns all objects, by name.
+func (s *shelf[T]) list(ctx context.Context) ([]T, error) {
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]T, 0, len(s.known))
-	for _, name := range slices.Sorted(maps.Keys(s.known)) {
-		if r := s.known[name]; r.isDone() && r.err == nil {
-			out = append(out, r.value)
+	names := maps.Clone(s.written)
+	for name := range s.known {
+		names[name] = 0
+	}
+	s.mu.Unlock()
+	out := make([]T, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		value, found, err := s.get(ctx, name)
+		if gone(err) != nil {
+			return nil, err
+		}
+		if found {
+			out = append(out, value)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// put keeps an object as it was written.
-func (s *shelf[T]) put(name string, value T) {
+// wrote makes unknown what was written, or was tried to be.
+func (s *shelf[T]) wrote(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep(name, value)
-	s.written[name] = true
-}
-
-// drop forgets an object that was deleted: whoever asks for it reads it by itself.
-func (s *shelf[T]) drop(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, name)
-	s.written[name] = true
-}
-
-// change rewrites an object that is known; one that is not is read by itself when it is asked for.
-func (s *shelf[T]) change(name string, to func(T) T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.known[name]
-	listed := s.listing != nil && s.listing.isDone()
-	switch {
-	case r != nil && r.isDone() && r.err == nil, r == nil && listed && !s.written[name]:
-		var value T
-		if r != nil {
-			value = r.value
-		}
-		s.keep(name, to(value))
-	default:
-		delete(s.known, name)
+	s.writes++
+	for _, name := range names {
+		s.written[name] = s.writes
 	}
-	s.written[name] = true
 }
 
 // keyed makes a value for every key that is asked for.

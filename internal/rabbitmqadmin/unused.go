@@ -12,7 +12,7 @@ import (
 )
 
 // DeleteExchangeIfUnused deletes an exchange that nothing uses any more: no binding from it or to it, no queue that
-// dead-letters to it (by argument or, where the user may see policies, by policy) and no exchange that has it as its
+// dead-letters to it (by argument or by policy) and no exchange that has it as its
 // alternate. RabbitMQ's own "if-unused" looks at the bindings from it only. Otherwise it is kept and usedBy says by what,
 // in words. An exchange that is gone counts as deleted.
 //

@@ -2,8 +2,7 @@ package rabbitmqadmin
 
 import (
 	"context"
-	"errors"
-	"net/http"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,7 +24,8 @@ const (
 // View is what a run knows of the broker's objects. Whoever refreshes or plans reads through it, so that every object
 // is read once and the number of requests does not grow with the number of resources: the first few of a kind by
 // themselves, then all of the vhost in one list without statistics. It is as old as its reads: what must not be missed
-// is read with the [Client]. Writes of the client change what the view knows.
+// is read with the [Client]. What the client writes the view reads again when it is asked for it, by itself. (What goes along
+// unasked, like an auto-delete exchange with its last binding, it does not see.)
 //
 // What a view returns is shared: callers change none of it.
 type View struct {
@@ -64,31 +64,44 @@ func (c *Client) View() *View { return c.view }
 
 func (v *View) ofVHost(vhost string) *vhostView {
 	c := v.c
-	return &vhostView{
+	at := &vhostView{
 		queues: newShelf(queuesAlone,
 			func(ctx context.Context, name string) (LiveQueue, error) { return c.Queue(ctx, vhost, name) },
 			func(ctx context.Context) (map[string]LiveQueue, error) {
 				all, err := c.Queues(ctx, vhost)
-				return indexed(all, func(q LiveQueue) string { return q.Name }), err
+				return indexed(all, func(q LiveQueue) string { return q.Name }), v.oneByOne(ctx, err)
 			}),
 		exchanges: newShelf(exchangesAlone,
 			func(ctx context.Context, name string) (LiveExchange, error) { return c.Exchange(ctx, vhost, name) },
 			func(ctx context.Context) (map[string]LiveExchange, error) {
 				all, err := c.listExchanges(ctx, vhost)
-				return indexed(all, func(e LiveExchange) string { return e.Name }), err
+				return indexed(all, func(e LiveExchange) string { return e.Name }), v.oneByOne(ctx, err)
 			}),
 		bindings: newShelf(bindingsAlone,
 			func(ctx context.Context, end string) ([]topology.Binding, error) {
 				return c.bindingsAt(ctx, vhost, end)
 			},
 			func(ctx context.Context) (map[string][]topology.Binding, error) {
-				return c.listBindingsByEnd(ctx, vhost)
+				all, err := c.listBindings(ctx, vhost)
+				return byEnd(all), v.oneByOne(ctx, err)
 			}),
 		policies:  newShelf(never, func(ctx context.Context, _ string) ([]topology.Policy, error) { return c.listPolicies(ctx, vhost) }, nil),
 		consumers: newShelf(never, func(ctx context.Context, _ string) (map[string][]Consumer, error) { return c.listConsumers(ctx, vhost) }, nil),
 		counts:    newShelf(never, func(ctx context.Context, _ string) (map[string]counts, error) { return c.readCounts(ctx, vhost) }, nil),
 		depths:    &allowance{left: depthsAlone},
 	}
+	// Whoever deletes a queue or an exchange deletes its bindings, which the other end has too.
+	at.bindings.speaksOf = func(bindings []topology.Binding) []string { return slices.Collect(maps.Keys(byEnd(bindings))) }
+	return at
+}
+
+// oneByOne logs why a list failed. RabbitMQ answers 500 to the list of the bindings where any of the vhost is one of those
+// that [checkBinding] refuses; other lists may take too long, or be too large for a proxy.
+func (v *View) oneByOne(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && !isRefusal(err) {
+		v.c.cfg.Logf(ctx, "a list failed: its objects are read one by one", map[string]any{"error": err.Error()})
+	}
+	return err
 }
 
 func indexed[T any](all []T, name func(T) string) map[string]T {
@@ -148,7 +161,8 @@ func (v *View) bindingsAt(ctx context.Context, vhost, end, name string) ([]topol
 	return slices.Clone(got), err
 }
 
-// Policies are the policies and operator policies of a vhost. Every user with the tag "management" may see them.
+// Policies are the policies and operator policies of a vhost. Who may use the management API in the vhost may see
+// them: the tag "policymaker" is for writing them (3.10, 4.0 and 4.3).
 func (v *View) Policies(ctx context.Context, vhost string) ([]topology.Policy, error) {
 	got, _, err := v.vhosts.get(vhost).policies.get(ctx, everything)
 	return got, err
@@ -199,76 +213,42 @@ func (c *Client) bindingsAt(ctx context.Context, vhost, at string) ([]topology.B
 	}
 }
 
-// listBindingsByEnd lists the bindings of a vhost by both of their ends. RabbitMQ answers 500 to it where any binding of
-// the vhost is one of those that [checkBinding] refuses: then they are read end by end.
-func (c *Client) listBindingsByEnd(ctx context.Context, vhost string) (map[string][]topology.Binding, error) {
-	bindings, err := c.listBindings(ctx, vhost)
-	var refused *Error
-	if errors.As(err, &refused) && refused.Status >= http.StatusInternalServerError {
-		return nil, errUnlistable
-	}
+// byEnd are bindings by both of their ends.
+func byEnd(bindings []topology.Binding) map[string][]topology.Binding {
 	out := map[string][]topology.Binding{}
 	for _, b := range bindings {
 		for _, end := range endsOf(b) {
 			out[end] = append(out[end], b)
 		}
 	}
-	return out, err
+	return out
 }
 
-func endsOf(b topology.Binding) [2]string {
-	return [2]string{bindingEnd(destinationType(b), b.Destination), bindingEnd(fromExchange, b.Source)}
+func endsOf(b topology.Binding) []string {
+	return []string{bindingEnd(destinationType(b), b.Destination), bindingEnd(fromExchange, b.Source)}
 }
 
-// The writes of the client, as the view sees them. After an error nobody knows what is there: the object is read by itself
-// when it is asked for.
+// The writes of the client, as the view sees them: after each, whatever came of it, nobody knows what is there. What was
+// asked for is no proof even where it succeeded: the broker adds arguments to a queue, and does not compare all of them
+// with those of one that is there.
 
-func (v *View) declaredQueue(vhost string, q topology.Queue, err error) {
-	at := v.vhosts.get(vhost).queues
-	if err != nil {
-		at.drop(q.Name)
-		return
-	}
-	at.put(q.Name, LiveQueue{Name: q.Name, VHost: vhost, Type: q.Type, Durable: true, Arguments: q.Arguments})
-}
+func (v *View) declaredQueue(vhost, name string) { v.vhosts.get(vhost).queues.wrote(name) }
 
 func (v *View) deletedQueue(vhost, name string) {
 	at := v.vhosts.get(vhost)
-	at.queues.drop(name)
-	at.bindings.drop(bindingEnd(toQueue, name))
+	at.queues.wrote(name)
+	at.bindings.wrote(bindingEnd(toQueue, name))
 }
 
-func (v *View) declaredExchange(vhost string, e LiveExchange, err error) {
-	at := v.vhosts.get(vhost).exchanges
-	if err != nil {
-		at.drop(e.Name)
-		return
-	}
-	e.VHost = vhost
-	at.put(e.Name, e)
-}
+func (v *View) declaredExchange(vhost, name string) { v.vhosts.get(vhost).exchanges.wrote(name) }
 
 func (v *View) deletedExchange(vhost, name string) {
 	at := v.vhosts.get(vhost)
-	at.exchanges.drop(name)
-	at.bindings.drop(bindingEnd(toExchange, name))
-	at.bindings.drop(bindingEnd(fromExchange, name))
+	at.exchanges.wrote(name)
+	at.bindings.wrote(bindingEnd(toExchange, name), bindingEnd(fromExchange, name))
 }
 
-// bound is told that a binding is there, or is not there, any more or at all.
-func (v *View) bound(vhost string, b topology.Binding, is bool, err error) {
-	at := v.vhosts.get(vhost).bindings
-	for _, end := range endsOf(b) {
-		if err != nil {
-			at.drop(end)
-			continue
-		}
-		at.change(end, func(bindings []topology.Binding) []topology.Binding {
-			bindings = slices.DeleteFunc(slices.Clone(bindings), func(have topology.Binding) bool { return sameBinding(have, b) })
-			if is {
-				bindings = append(bindings, b)
-			}
-			return bindings
-		})
-	}
+// bound is told of a binding that was made or removed.
+func (v *View) bound(vhost string, b topology.Binding) {
+	v.vhosts.get(vhost).bindings.wrote(endsOf(b)...)
 }
