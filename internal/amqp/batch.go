@@ -20,11 +20,14 @@ const (
 type batch struct {
 	net.Conn
 
+	// out is held by who writes to the connection. It is taken before mu.
+	out sync.Mutex
+
 	mu      sync.Mutex
 	changed *sync.Cond // on mu: something was written, or failed
 	waiting []byte
 	spare   []byte // the buffer that is not waiting
-	writing bool   // a goroutine writes what waits
+	writing bool   // a goroutine is to write what waits
 	err     error  // why a write failed: none follows it
 }
 
@@ -57,18 +60,33 @@ func (b *batch) flush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.waiting) > 0 && b.err == nil {
-		out := b.waiting
-		b.waiting = b.spare[:0]
 		b.mu.Unlock()
-		_, err := b.Conn.Write(out)
+		b.push()
 		b.mu.Lock()
-		b.err = err
-		if b.spare = out; cap(out) > 2*batchMax { // a frame can be as large as the broker allows: it is not kept
-			b.spare = nil
-		}
-		b.changed.Broadcast()
 	}
 	b.writing = false
+	b.changed.Broadcast()
+}
+
+// push writes what waits at once, after a write that goes on: the caller's
+// goroutine need not yield for that.
+func (b *batch) push() {
+	b.out.Lock()
+	defer b.out.Unlock()
+	b.mu.Lock()
+	out, err := b.waiting, b.err
+	b.waiting = b.spare[:0]
+	b.spare = nil
+	b.mu.Unlock()
+	if len(out) > 0 && err == nil {
+		_, err = b.Conn.Write(out)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+	if cap(out) <= 2*batchMax { // a frame can be as large as the broker allows: such a buffer is not kept
+		b.spare = out
+	}
 	b.changed.Broadcast()
 }
 

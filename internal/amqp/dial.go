@@ -90,6 +90,7 @@ type Conn struct {
 	// Address is the node's.
 	Address string
 	socket  net.Conn
+	out     *batch
 }
 
 // Dial connects to the first node that answers, in the order of the
@@ -168,7 +169,8 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 					return nil, err
 				}
 			}
-			under = newWire(newBatch(conn))
+			made.out = newBatch(conn)
+			under = newWire(made.out)
 			return under, nil
 		},
 	}
@@ -193,6 +195,10 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 	}()
 	return made, nil
 }
+
+// Flush has what was written so far leave at once, and not when the goroutine
+// that writes gets its turn.
+func (c *Conn) Flush() { c.out.push() }
 
 // Abandon ends the connection at once, without a word to the broker.
 func (c *Conn) Abandon() { _ = c.socket.Close() }

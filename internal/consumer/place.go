@@ -114,13 +114,9 @@ func (c *Consumer) handleHere(t *task) (handled, more bool) {
 	if !s.place.isOpen() || !c.ready.lend(&c.workers) {
 		return false, true
 	}
-	restore := func() {
-		c.ready.restore()
-		c.workers.Done()
-	}
 	state, taken := s.place.take() // last, so that who finds it taken finds a handler that runs
 	if !taken {
-		restore()
+		c.restore()
 		return false, true
 	}
 	returned := false
@@ -130,7 +126,7 @@ func (c *Consumer) handleHere(t *task) (handled, more bool) {
 		}
 		go func() {
 			c.exited(own)
-			restore()
+			c.restore()
 			if s.place.leave(state) {
 				c.receive(s)
 			}
@@ -143,11 +139,17 @@ func (c *Consumer) handleHere(t *task) (handled, more bool) {
 		slow := c.clock.Now().UnixNano()-own.since.Load() > int64(slowHandler)
 		s.place.slow, tooSlow = slow, slow && s.place.slow
 	}
-	restore()
+	c.restore()
 	if tooSlow {
 		return true, s.place.close(state, n)
 	}
 	return true, s.place.leave(state)
+}
+
+// restore gives back the place of a worker.
+func (c *Consumer) restore() {
+	c.ready.restore()
+	c.workers.Done()
 }
 
 // relieve watches a session's receiver while its place is open: it has another

@@ -16,8 +16,9 @@ const (
 	// flushAfter is how long an acknowledgement waits for others at most.
 	flushAfter = 5 * time.Millisecond
 	// flushPart is the part of the window that is acknowledged without waiting: the broker sends the next ones while the
-	// rest is handled.
-	flushPart = 4
+	// rest is handled. agePart is the part whose acknowledgements have waited long enough for an unsettled delivery before
+	// them: each of those costs a frame.
+	flushPart, agePart = 8, 4
 )
 
 // acks coalesces the acknowledgements of one channel. Everything below the
@@ -31,7 +32,9 @@ const (
 // delivered, only the unsettled ones are remembered, which are no more than the
 // prefetch.
 type acks struct {
-	ch       acknowledger
+	ch acknowledger
+	// push has what was written to ch leave at once: until it does, the broker sends nothing more.
+	push     func()
 	prefetch int
 	// flushed is when something was written last, in nanoseconds since 1970.
 	flushed *atomic.Int64
@@ -69,8 +72,8 @@ var _ acknowledger = (*amqp091.Channel)(nil)
 var errAcksClosed = errors.New("the session takes no more acknowledgements")
 
 // newAcks makes the coalescer of a channel.
-func newAcks(ch acknowledger, prefetch int, flushed *atomic.Int64) *acks {
-	a := &acks{ch: ch, prefetch: prefetch, flushed: flushed}
+func newAcks(ch acknowledger, push func(), prefetch int, flushed *atomic.Int64) *acks {
+	a := &acks{ch: ch, push: push, prefetch: prefetch, flushed: flushed}
 	a.timer = time.AfterFunc(time.Hour, func() { a.flush(true) })
 	a.timer.Stop()
 	return a
@@ -131,7 +134,7 @@ func (a *acks) ack(d *consumer.Delivery) error {
 	}
 	a.forget(d)
 	a.fresh = append(a.fresh, d.Tag)
-	full := a.full()
+	full := a.wait(flushPart)
 	if !full && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)
@@ -143,10 +146,10 @@ func (a *acks) ack(d *consumer.Delivery) error {
 	return nil
 }
 
-// full says whether enough wait to be sent: a part of what the broker may send
-// while others are held. a.mu is held.
-func (a *acks) full() bool {
-	return len(a.fresh)+len(a.aged) >= max(1, (a.prefetch-a.held)/flushPart)
+// wait says whether a part of what the broker may send while others are held
+// waits to be acknowledged. a.mu is held.
+func (a *acks) wait(part int) bool {
+	return len(a.fresh)+len(a.aged) >= max(1, (a.prefetch-a.held)/part)
 }
 
 // settle writes another settlement of a delivery with send, and notes it.
@@ -176,7 +179,7 @@ func (a *acks) flush(late bool) {
 		return
 	}
 	top, covered := a.below()
-	single := a.above(late || a.full())
+	single := a.above(late || a.wait(agePart))
 	if len(a.fresh)+len(a.aged) > 0 && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)
@@ -200,6 +203,7 @@ func (a *acks) flush(late bool) {
 			}
 		}
 	}
+	a.push()
 	if err != nil {
 		a.mu.Lock()
 		a.failed = err

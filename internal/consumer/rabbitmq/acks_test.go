@@ -101,7 +101,7 @@ func TestAcksInAnyOrder(t *testing.T) {
 			const n = 2000
 			ch := newFakeChannel(n)
 			var written atomic.Int64
-			a := newAcks(ch, prefetch, &written)
+			a := newAcks(ch, func() {}, prefetch, &written)
 			deliveries := make(chan *consumer.Delivery)
 			var workers sync.WaitGroup
 			for range 8 {
@@ -157,7 +157,7 @@ func TestAcksAboveAnUnsettledDelivery(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ch := newFakeChannel(20)
 			var written atomic.Int64
-			a := newAcks(ch, 100, &written)
+			a := newAcks(ch, func() {}, 100, &written)
 			var fifth *consumer.Delivery
 			for tag := uint64(1); tag <= 20; tag++ {
 				d := delivered(a, tag)
@@ -205,7 +205,7 @@ func TestAcksWhileMostIsHeld(t *testing.T) {
 	t.Parallel()
 	ch := newFakeChannel(72)
 	var written atomic.Int64
-	a := newAcks(ch, 72, &written)
+	a := newAcks(ch, func() {}, 72, &written)
 	for tag := uint64(1); tag <= 64; tag++ {
 		a.hold(delivered(a, tag))
 	}
@@ -217,7 +217,7 @@ func TestAcksWhileMostIsHeld(t *testing.T) {
 		}
 	}
 	if ch.left() != 70 {
-		t.Errorf("%d are outstanding, want 70: two of eight free slots are a quarter", ch.left())
+		t.Errorf("%d are outstanding, want 70: where eight slots are free, one is enough", ch.left())
 	}
 	if a.close(true) != 0 {
 		t.Error("acknowledgements are left")
@@ -229,7 +229,7 @@ func TestAcksOfALostChannel(t *testing.T) {
 	t.Parallel()
 	ch := newFakeChannel(10)
 	var written atomic.Int64
-	a := newAcks(ch, 100, &written)
+	a := newAcks(ch, func() {}, 100, &written)
 	for tag := uint64(1); tag <= 3; tag++ {
 		ch.finish(tag)
 		if err := a.ack(delivered(a, tag)); err != nil {
@@ -243,7 +243,7 @@ func TestAcksOfALostChannel(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	ch.fail = errors.New("closed")
-	a = newAcks(ch, 8, &written)
+	a = newAcks(ch, func() {}, 16, &written)
 	for tag := uint64(1); tag <= 2; tag++ {
 		if err := a.ack(delivered(a, tag)); err != nil {
 			t.Fatal(err) // it is the second that finds out

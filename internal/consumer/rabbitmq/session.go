@@ -94,7 +94,7 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 		s.grace.Store(int64(amqp.SettleGrace))
 	}
 	if !b.cfg.AckEach {
-		s.acks = newAcks(ch, prefetch, &s.lastSettled)
+		s.acks = newAcks(ch, conn.Flush, prefetch, &s.lastSettled)
 	}
 	if s.deliveries, err = ch.Consume(b.cfg.Queue, consumerTag, false, false, false, false, nil); err != nil {
 		return nil, err
