@@ -253,8 +253,10 @@ func TestConnectionLost(t *testing.T) {
 	f := publish(t, Options{Dial: dialerTo(t, b.AMQPURLAs(vhost, user, pass))})
 	stop := f.keep("", "orders", "", 100000)
 	f.await(500)
-	closeConnections(t, b, user)
-	f.awaitErrors(1)
+	brokertest.WaitFor(t, func() (bool, string) { // a connection may be closed between two messages
+		closeConnections(t, b, user)
+		return f.failed() > 0, "no message failed"
+	})
 	if err := b.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -278,16 +280,22 @@ func (f *fates) awaitErrors(n int) int {
 	f.t.Helper()
 	failed := 0
 	brokertest.WaitFor(f.t, func() (bool, string) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		failed = 0
-		for _, err := range f.errs {
-			if err != nil {
-				failed++
-			}
-		}
+		failed = f.failed()
 		return failed >= n, strconv.Itoa(failed) + " messages failed"
 	})
+	return failed
+}
+
+// failed is how many messages failed.
+func (f *fates) failed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	failed := 0
+	for _, err := range f.errs {
+		if err != nil {
+			failed++
+		}
+	}
 	return failed
 }
 

@@ -18,10 +18,11 @@ const (
 	workerSample, receiverSample = 64, 16
 	// busySample is how long a worker takes at most between two samples for it to be worth while.
 	busySample = 25 * time.Millisecond
-	// relieveAfter is how long the receiver may be with one message: that long at least, and twice that at most.
-	relieveAfter = 2 * time.Millisecond
+	// relieveAfter is how long the receiver may be with one message: that long at least, and twice that at most. It is longer
+	// than a busy machine keeps a thread waiting for a processor now and then, which looks the same (2 ms was not).
+	relieveAfter = 10 * time.Millisecond
 	// quietTicks is after how many times relieveAfter without a message nobody watches any more.
-	quietTicks = 50
+	quietTicks = 10
 	// worthWhile is how many messages the receiver should have handled when that ends. Where it were fewer, samples are
 	// passed over: 1, 3, 7 and so on, as often as that is so in a row, up to mostFailures.
 	worthWhile, mostFailures = 1000, 6
