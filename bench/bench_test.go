@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redeliver/terraform-provider-redeliver/bench/results"
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 )
 
@@ -30,12 +31,12 @@ func TestSmoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var results []result
-	if err := json.Unmarshal(text, &results); err != nil {
+	var figures []results.Figure
+	if err := json.Unmarshal(text, &figures); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, r := range results {
+	for _, r := range figures {
 		names = append(names, r.Name)
 		if r.Unit == "" || r.Baseline <= 0 || r.Ratio <= 0 {
 			t.Errorf("%s was not measured: %+v", r.Name, r)

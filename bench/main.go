@@ -32,6 +32,7 @@ import (
 	"runtime/pprof"
 	"syscall"
 
+	"github.com/redeliver/terraform-provider-redeliver/bench/results"
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 )
 
@@ -106,7 +107,7 @@ func run(ctx context.Context, o options, out, messages io.Writer) error {
 		return err
 	}
 	defer p.close()
-	before := loadAverage()
+	before := results.LoadAverage()
 	fmt.Fprintf(messages, "bench: RabbitMQ %s, load average %s; warming up\n", p.version, before)
 	if err := warmUp(ctx, p); err != nil {
 		return err

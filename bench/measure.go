@@ -9,10 +9,11 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/bench/results"
 )
 
 // runner does one run, on a topic of its own.
@@ -31,7 +32,7 @@ type sample struct {
 func (c comparison) measure(ctx context.Context, p *place, messages io.Writer) ([]row, error) {
 	rows := make([]row, len(c.figures))
 	for i, f := range c.figures {
-		rows[i] = row{figure: f, load: loadAverage()}
+		rows[i] = row{figure: f, load: results.LoadAverage()}
 	}
 	name := c.figures[0].name
 	for n := range p.runs {
@@ -50,7 +51,7 @@ func (c comparison) measure(ctx context.Context, p *place, messages io.Writer) (
 			a, b := rows[i].of(ours), rows[i].of(bare)
 			rows[i].ours, rows[i].bare = append(rows[i].ours, a), append(rows[i].bare, b)
 			fmt.Fprintf(messages, "bench: %s, %d of %d: ours %s, bare %s, ratio %.3f; load average %s\n",
-				rows[i].name, n+1, p.runs, number(a), number(b), a/b, loadAverage())
+				rows[i].name, n+1, p.runs, number(a), number(b), a/b, results.LoadAverage())
 		}
 	}
 	return rows, nil
@@ -133,16 +134,6 @@ func (m *meter) hit() {
 	case m.all:
 		close(m.allDone)
 	}
-}
-
-// loadAverage is the machine's over the last minute, "?" where it is not known.
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "?"
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
 }
 
 // isBusy says whether a load average means that others were using the machine.

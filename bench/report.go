@@ -1,14 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"text/tabwriter"
+
+	"github.com/redeliver/terraform-provider-redeliver/bench/results"
 )
 
 // row is a figure with what each run measured; ours[i] and bare[i] are a pair.
@@ -94,31 +94,12 @@ func printTable(out io.Writer, p *place, loadBefore string, rows []row) error {
 	return w.Flush()
 }
 
-// result is a figure in the results' file.
-type result struct {
-	// Name is the figure's.
-	Name string `json:"name"`
-	// Value is the median of this module's runs; where the unit says "above the bare loop", of the pairs' differences.
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
-	// Baseline is the median of the bare loop's runs.
-	Baseline float64 `json:"baseline"`
-	// Ratio is the median of the pairs' ratios, this module's to the bare loop's.
-	Ratio float64 `json:"ratio"`
-}
-
-// writeResults writes the figures for programs.
+// writeResults writes the figures for programs. The value of a figure whose unit says "above the bare loop" is the median
+// of the pairs' differences.
 func writeResults(path string, rows []row) error {
-	results := make([]result, len(rows))
+	figures := make([]results.Figure, len(rows))
 	for i, r := range rows {
-		results[i] = result{Name: r.name, Value: r.value(), Unit: r.unit, Baseline: median(r.bare), Ratio: median(r.ratios())}
+		figures[i] = results.Figure{Name: r.name, Value: r.value(), Unit: r.unit, Baseline: median(r.bare), Ratio: median(r.ratios())}
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding the results: %w", err)
-	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	return nil
+	return results.Write(path, figures)
 }
