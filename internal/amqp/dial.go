@@ -22,8 +22,11 @@ const (
 
 // Config says which broker.
 type Config struct {
-	// URL is the broker's, with credentials.
+	// URL is the broker's, with credentials unless SASL is set.
 	URL string
+	// SASL authenticates each connection instead of the credentials in URL: by a token that is renewed, or by a client
+	// certificate. Optional.
+	SASL func() (amqp091.Authentication, error)
 	// Addresses are further nodes ("host" or "host:port") with the same credentials.
 	Addresses []string
 	// TLS is used with amqps; nil is the library's default. It is not modified.
@@ -173,6 +176,13 @@ func (b *Broker) dialNode(ctx context.Context, u *url.URL, purpose string) (*Con
 			under = newWire(made.out)
 			return under, nil
 		},
+	}
+	if b.cfg.SASL != nil {
+		sasl, err := b.cfg.SASL()
+		if err != nil {
+			return nil, err
+		}
+		cfg.SASL = []amqp091.Authentication{sasl}
 	}
 	conn, err := amqp091.DialConfig(plain.String(), cfg)
 	if !stop() || err != nil && ctx.Err() != nil {

@@ -39,6 +39,50 @@ func Copy(d *amqp091.Delivery, set map[string]any, unset []string) amqp091.Publi
 	}
 }
 
+// PlainHeaders is headers without the client library's types. The common case, no
+// nested table, costs nothing.
+func PlainHeaders(headers amqp091.Table) map[string]any {
+	if headers == nil {
+		return nil
+	}
+	for _, value := range headers {
+		if nests(value) {
+			return plain(headers).(map[string]any)
+		}
+	}
+	return headers
+}
+
+func nests(value any) bool {
+	switch value.(type) {
+	case amqp091.Table, []any:
+		return true
+	default:
+		return false
+	}
+}
+
+// plain replaces tables by maps, deep.
+func plain(value any) any {
+	switch v := value.(type) {
+	case amqp091.Table:
+		made := make(map[string]any, len(v))
+		for key, inner := range v {
+			made[key] = plain(inner)
+		}
+		return made
+	case []any:
+		made := make([]any, len(v))
+		for i, inner := range v {
+			made[i] = plain(inner)
+		}
+		return made
+	default:
+		return value
+	}
+}
+
+// table is the reverse of plain.
 func table(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os/exec"
 	"strconv"
@@ -33,8 +34,13 @@ type Options struct {
 	// which takes a minute or two once and needs root.
 	Version string
 
-	// Config holds extra lines of rabbitmq.conf, such as "consumer_timeout = 5000".
+	// Config holds extra lines of rabbitmq.conf, such as "consumer_timeout = 5000". In them "{dir}" is the directory of
+	// Files as the node sees it, and "{secure_ip}" and "{secure_port}" are where a TLS listener can be, such as
+	// "listeners.ssl.1 = {secure_ip}:{secure_port}": see [Broker.SecureAddress].
 	Config []string
+
+	// Files are written beside the configuration before the node starts, by their names.
+	Files map[string]string
 
 	// Settings holds settings of the rabbit application that rabbitmq.conf has no name for, with Erlang values, such as
 	// "dead_letter_worker_publisher_confirm_timeout 3000".
@@ -141,6 +147,17 @@ func (b *Broker) AMQPURLAs(vhost, user, password string) string {
 
 // Address returns the host and the port of the broker's AMQP listener.
 func (b *Broker) Address() string { return b.amqp.Host }
+
+// SecureAddress returns the host and the port of the TLS listener that Options.Config has, or "" when the broker is not
+// ours.
+func (b *Broker) SecureAddress() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.node == nil {
+		return ""
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.node.ports.secure))
+}
 
 // ManagementURL returns the management API's address, such as "http://127.0.0.1:21234", without
 // credentials, without "/api" and without a trailing slash.

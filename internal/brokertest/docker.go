@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 const (
 	containerAMQP       = 5672
 	containerManagement = 15672
+	containerSecure     = 5671
+	// containerDir is where the node sees its directory.
+	containerDir = "/mnt"
 	// volumeName is the file in a node's directory that names its volume.
 	volumeName = "volume"
 	// idName is the file in a node's directory that Docker writes the container's id to.
@@ -50,9 +54,12 @@ func hasImage(ctx context.Context, image string) bool {
 
 func (s docker) String() string { return "the Docker image " + s.image }
 
-func (docker) listeners(ports) (amqp, management string) {
-	return "0.0.0.0:" + strconv.Itoa(containerAMQP), "0.0.0.0:" + strconv.Itoa(containerManagement)
+func (docker) listeners(ports) (amqp, management, secure string) {
+	at := func(port int) string { return net.JoinHostPort("0.0.0.0", strconv.Itoa(port)) }
+	return at(containerAMQP), at(containerManagement), at(containerSecure)
 }
+
+func (docker) seen(*workDir) string { return containerDir }
 
 func (docker) epmdCommand(*node) *exec.Cmd { return nil }
 
@@ -101,9 +108,11 @@ func (s docker) runArgs(dir *workDir, volume string, p ports, opts Options) []st
 		"--env", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=" + opts.erlArgs(),
 		"--publish", publish(p.amqp, containerAMQP),
 		"--publish", publish(p.management, containerManagement),
+		"--publish", publish(p.secure, containerSecure),
 		"--volume", volume + ":/var/lib/rabbitmq",
 		"--volume", dir.file("rabbitmq.conf") + ":/etc/rabbitmq/conf.d/90-redeliver.conf:ro",
 		"--volume", dir.file("enabled_plugins") + ":/etc/rabbitmq/enabled_plugins:ro",
+		"--volume", dir.path + ":" + containerDir + ":ro",
 		"--entrypoint", "sh",
 		s.image,
 		"-c", containerScript,

@@ -14,13 +14,15 @@ import (
 func TestDockerRunArgs(t *testing.T) {
 	t.Parallel()
 	dir := &workDir{path: "/w/redeliver-broker-7"}
-	args := docker{image: "rabbitmq:4.3-management"}.runArgs(dir, "redeliver-broker-7", ports{amqp: 20001, management: 20002}, Options{Settings: []string{"a 1", "b 2"}})
+	args := docker{image: "rabbitmq:4.3-management"}.runArgs(dir, "redeliver-broker-7", ports{amqp: 20001, management: 20002, secure: 20003}, Options{Settings: []string{"a 1", "b 2"}})
 	line := strings.Join(args, " ")
 	for _, want := range []string{
 		"run --rm --interactive",
 		"--cidfile /w/redeliver-broker-7/container",
 		"--publish 127.0.0.1:20001:5672",
 		"--publish 127.0.0.1:20002:15672",
+		"--publish 127.0.0.1:20003:5671",
+		"--volume /w/redeliver-broker-7:/mnt:ro",
 		"--env RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS= -rabbit a 1 -rabbit b 2",
 		"--volume redeliver-broker-7:/var/lib/rabbitmq",
 		"--entrypoint sh rabbitmq:4.3-management -c",

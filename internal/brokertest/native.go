@@ -29,8 +29,16 @@ func (s native) String() string {
 	return s.root
 }
 
-func (native) listeners(p ports) (amqp, management string) {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.amqp)), net.JoinHostPort("127.0.0.1", strconv.Itoa(p.management))
+func (native) listeners(p ports) (amqp, management, secure string) {
+	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	return at(p.amqp), at(p.management), at(p.secure)
+}
+
+func (s native) seen(dir *workDir) string {
+	if s.root != "" {
+		return rootWorkDir
+	}
+	return dir.path
 }
 
 func (native) tied() bool { return true }
@@ -56,11 +64,10 @@ const enterRoot = `root=$1 && mount --rbind /proc "$root/proc" && mount --bind "
 // command returns a command that ends up being the program itself: everything on the way execs, which
 // process relies on.
 func (s native) command(n *node, program string, args ...string) *exec.Cmd {
-	work := n.dir.path
+	work := s.seen(n.dir)
 	line := append([]string{program}, args...)
 	if s.root != "" {
-		line = append([]string{"/usr/bin/unshare", "--mount", "/bin/sh", "-c", enterRoot, "sh", s.root, work, rootWorkDir}, line...)
-		work = rootWorkDir
+		line = append([]string{"/usr/bin/unshare", "--mount", "/bin/sh", "-c", enterRoot, "sh", s.root, n.dir.path, work}, line...)
 	}
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = "/"

@@ -78,7 +78,7 @@ func nodeName(i int) string { return fmt.Sprintf("n%d@localhost", i) }
 
 // configure writes the files that the node reads.
 func (n *node) configure() error {
-	amqp, management := n.src.listeners(n.ports)
+	amqp, management, secure := n.src.listeners(n.ports)
 	lines := append([]string{
 		"listeners.tcp.1 = " + amqp,
 		"management.tcp.ip = " + hostOf(management),
@@ -90,8 +90,14 @@ func (n *node) configure() error {
 		"log.file = false",
 	}, n.opts.Config...)
 	plugins := append([]string{"rabbitmq_management"}, n.opts.Plugins...)
+	for name, content := range n.opts.Files {
+		if err := n.dir.write(name, content, 0o644); err != nil {
+			return err
+		}
+	}
+	here := strings.NewReplacer("{dir}", n.src.seen(n.dir), "{secure_ip}", hostOf(secure), "{secure_port}", portOf(secure))
 	return errors.Join(
-		n.dir.write("rabbitmq.conf", strings.Join(lines, "\n")+"\n", 0o644),
+		n.dir.write("rabbitmq.conf", here.Replace(strings.Join(lines, "\n"))+"\n", 0o644),
 		n.dir.write("enabled_plugins", "["+strings.Join(plugins, ",")+"].\n", 0o644),
 		n.dir.write("env.conf", "", 0o644),
 		n.dir.write(".erlang.cookie", n.cookie, 0o400),
@@ -176,7 +182,7 @@ func askEpmd(ctx context.Context, port int) bool {
 
 // awaitReady polls the health check of the AMQP listener until it answers, the node ends, or ctx does.
 func (n *node) awaitReady(ctx context.Context) error {
-	amqp, _ := n.src.listeners(n.ports)
+	amqp, _, _ := n.src.listeners(n.ports)
 	url := fmt.Sprintf("http://127.0.0.1:%d/api/health/checks/port-listener/%s", n.ports.management, portOf(amqp))
 	var epmdDone <-chan struct{} // nil, which never delivers, where the source brings its own
 	if n.epmd != nil {

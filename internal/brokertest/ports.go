@@ -9,9 +9,11 @@ import (
 	"strconv"
 )
 
-// ports are the four ports of a node, all on 127.0.0.1.
+// ports are the five ports of a node, all on 127.0.0.1.
 type ports struct {
 	amqp, management, distribution, epmd int
+	// secure is for a TLS listener, where the configuration has one.
+	secure int
 }
 
 const (
@@ -25,7 +27,7 @@ const (
 // errPortTaken says that a port which was free when it was picked was in use when the node wanted it.
 var errPortTaken = errors.New("another process took one of the node's ports in between")
 
-// pickPorts picks four free ports below the range from which the kernel takes local ports of outgoing
+// pickPorts picks free ports below the range from which the kernel takes local ports of outgoing
 // connections. A port of that range could be taken by any client while a node is down between Kill and
 // Restart, and a client that redials a dead broker there may even be connected to itself.
 func pickPorts() (ports, error) {
@@ -42,7 +44,7 @@ func pickPorts() (ports, error) {
 			_ = l.Close()
 		}
 	}()
-	for tries := 0; len(picked) < 4; tries++ {
+	for tries := 0; len(picked) < 5; tries++ {
 		if tries == 1000 {
 			return ports{}, fmt.Errorf("picking ports for a RabbitMQ node: found no free ports on 127.0.0.1 between %d and %d", firstPort, last)
 		}
@@ -57,7 +59,7 @@ func pickPorts() (ports, error) {
 		holders = append(holders, l)
 		picked = append(picked, port)
 	}
-	return ports{amqp: picked[0], management: picked[1], distribution: picked[2], epmd: picked[3]}, nil
+	return ports{amqp: picked[0], management: picked[1], distribution: picked[2], epmd: picked[3], secure: picked[4]}, nil
 }
 
 // ephemeralLow returns the lowest local port that the kernel gives to outgoing connections.

@@ -16,8 +16,10 @@ import (
 type source interface {
 	// String names the source in messages.
 	String() string
-	// listeners returns what the node itself listens on, as host:port: for AMQP and for management.
-	listeners(p ports) (amqp, management string)
+	// listeners returns what the node itself listens on, as host:port: for AMQP, for management, and for TLS.
+	listeners(p ports) (amqp, management, secure string)
+	// seen is the node's directory as the node itself sees it.
+	seen(dir *workDir) string
 	// epmdCommand returns the command that runs the node's epmd, or nil when the source brings its own.
 	epmdCommand(n *node) *exec.Cmd
 	// serverCommand returns the command that runs the node in the foreground.

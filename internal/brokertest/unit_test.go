@@ -58,7 +58,7 @@ func TestPickPorts(t *testing.T) {
 	}
 	seen := map[int]bool{}
 	low, known := ephemeralLow()
-	for _, port := range []int{p.amqp, p.management, p.distribution, p.epmd} {
+	for _, port := range []int{p.amqp, p.management, p.distribution, p.epmd, p.secure} {
 		if seen[port] {
 			t.Errorf("port %d is picked twice", port)
 		}

@@ -183,7 +183,7 @@ func clamp(count int64, most int) int64 { return max(0, min(count, int64(most)))
 func (p *Policy) headerCount(headers map[string]any) int64 {
 	for _, name := range append([]string{p.Headers.RetryCount}, p.Headers.RetryCountAlso...) {
 		if value, ok := headers[name]; ok && name != "" {
-			count, ok := integer(value)
+			count, ok := topology.HeaderInteger(value)
 			if !ok {
 				return 0
 			}
@@ -209,7 +209,7 @@ func (p *Policy) Remaining(m *redeliver.Message, now time.Time) time.Duration {
 	if !p.republishes() || len(m.Headers) == 0 {
 		return 0
 	}
-	ms, ok := integer(m.Headers[topology.HeaderNotBefore])
+	ms, ok := topology.HeaderInteger(m.Headers[topology.HeaderNotBefore])
 	if !ok || ms <= 0 || ms > now.Add(maxNotBefore+time.Hour).UnixMilli() {
 		return 0
 	}

@@ -46,7 +46,7 @@ var rules = []rule{
 	{
 		why:  "the administration of a broker knows neither Terraform nor its own users",
 		dirs: []string{"internal/rabbitmqadmin", "internal/sqsadmin"},
-		deny: []string{terraform, module + "internal/provider", module + "internal/transfer", module + "internal/consumer", module + "redeliver"},
+		deny: []string{terraform, module + "internal/provider", module + "internal/migration", module + "internal/transfer", module + "internal/consumer", module + "redeliver"},
 	},
 	{
 		why:  "what is shared over AMQP knows none of those who share it",
@@ -60,6 +60,16 @@ var rules = []rule{
 		why:  "moving messages knows neither Terraform nor consumers",
 		dirs: []string{"internal/transfer"},
 		deny: []string{terraform, module + "internal/provider", module + "internal/consumer", module + "redeliver"},
+	},
+	{
+		why:  "a migration knows neither Terraform nor consumers",
+		dirs: []string{"internal/migration"},
+		deny: []string{terraform, module + "internal/provider", module + "internal/consumer", module + "redeliver"},
+	},
+	{
+		why:  "the comparison with a broker is for every program that asks",
+		dirs: []string{"internal/verify"},
+		deny: []string{terraform, module + "internal/provider", module + "internal/transfer", module + "internal/consumer", module + "redeliver"},
 	},
 	{
 		why:  "the provider does not consume",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -14,9 +15,13 @@ func delayed(shortest, longest, more string) string {
 	return strings.Replace(pair(more), `{ delays = ["5s"] }`, fmt.Sprintf(`{ strategy = "broker_delayed", delay_min = %q, delay_max = %q }`, shortest, longest), 1)
 }
 
+const viaArguments = `settings_via = "arguments"`
+
 func TestBrokerDelayed(t *testing.T) {
 	b := setup(t)
-	config := func(shortest, longest string) string { return b.provider + losing(delayed(shortest, longest, "")) }
+	config := func(shortest, longest string) string {
+		return b.provider + losing(delayed(shortest, longest, viaArguments))
+	}
 	c := b.commandLine(config("1s", "1m"))
 	if !brokertest.HasVersion(b.broker, topology.BrokerDelayedSince) {
 		// An older broker would take the arguments and do nothing.
@@ -38,7 +43,7 @@ func TestBrokerDelayed(t *testing.T) {
 	if err != nil || manifest.Retry.Strategy != topology.BrokerDelayed || manifest.Retry.DelayMin.String() != "1s" || manifest.Retry.DelayMax.String() != "1m" {
 		t.Errorf("the manifest's retry policy is %+v, %v", manifest.Retry, err)
 	}
-	c.mustImport(b.provider + delayed("1s", "1m", ""))
+	c.mustImport(b.provider + delayed("1s", "1m", viaArguments))
 
 	// Every argument of it that differs shows, one that the broker takes without a word included.
 	arguments := b.argumentsOf("orders")
@@ -51,7 +56,7 @@ func TestBrokerDelayed(t *testing.T) {
 
 	c.configure(config("2s", "1m"))
 	expect(t, c.apply(), `~ "x-delayed-retry-min" = "1000" -> "2000" # forces replacement`, `~ delay_min = "1s" -> "2s"`, "1 added, 0 changed, 1 destroyed")
-	c.configure(b.provider + losing(pair("")))
+	c.configure(b.provider + losing(pair(viaArguments)))
 	expect(t, c.apply(), `- "x-delayed-retry-max" = "60000" -> null # forces replacement`, "1 added, 0 changed, 1 destroyed")
 	expect(t, c.plan(), "No changes")
 }
@@ -78,14 +83,73 @@ resource "redeliver_rabbitmq_topic" "first" {
 	b.mustBeGone("queues/%s/orders", "queues/%s/first")
 }
 
-// What the queue's arguments follow from is not known while something is applied: then it is replaced.
+// TestBrokerDelayedViaPolicy: the delays are in a policy unless something else is said, and change in place.
+func TestBrokerDelayedViaPolicy(t *testing.T) {
+	b := setup(t)
+	config := func(shortest, longest string) string { return b.provider + delayed(shortest, longest, "") }
+	c := b.commandLine(config("400ms", "2s"))
+	if !brokertest.HasVersion(b.broker, topology.BrokerDelayedSince) {
+		expect(t, c.planFails(), "needs RabbitMQ 4.3 or later")
+		return
+	}
+	c.apply()
+	expect(t, c.plan(), "No changes")
+	b.sets("orders", `{"dead-letter-exchange":"orders-retry","dead-letter-routing-key":"orders-dlq","dead-letter-strategy":"at-least-once",`+
+		`"delayed-retry-max":2000,"delayed-retry-min":400,"delayed-retry-type":"all","delivery-limit":50,"overflow":"reject-publish"}`)
+	c.mustImport(config("400ms", "2s"))
+
+	// comesBack rejects a message and measures how long it is away.
+	ch := brokertest.Channel(t, b.broker, b.vhost)
+	b.publish("orders", 1)
+	deliveries, err := ch.Consume("orders", "", false, false, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := <-deliveries
+	comesBack := func() time.Duration {
+		rejected := time.Now()
+		if err := next.Reject(true); err != nil {
+			t.Fatal(err)
+		}
+		next = <-deliveries
+		return time.Since(rejected)
+	}
+	if away := comesBack(); away < 350*time.Millisecond || away > 1500*time.Millisecond {
+		t.Errorf("it was away for %s and not for 400ms", away)
+	}
+	// Changed under a queue with a message in it.
+	c.configure(config("1600ms", "1600ms"))
+	expect(t, c.apply(), `~ "delayed-retry-max" = "2000" -> "1600"`, `~ "delayed-retry-min" = "400" -> "1600"`, "0 added, 1 changed, 0 destroyed")
+	if away := comesBack(); away < 1500*time.Millisecond || away > 5*time.Second {
+		t.Errorf("it was away for %s and not for 1.6s", away)
+	}
+	// Another strategy is a change in place as well.
+	c.configure(b.provider + pair(""))
+	expect(t, c.apply(), `- "delayed-retry-max" = "1600" -> null`, "0 added, 1 changed, 0 destroyed")
+	if away := comesBack(); away > time.Second {
+		t.Errorf("without a delay it was away for %s", away)
+	}
+	if err := next.Ack(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c.plan(), "No changes")
+	c.must("destroy", "-auto-approve")
+	if left := b.policies(); len(left) > 0 {
+		t.Errorf("policies are left: %v", left)
+	}
+}
+
+// What the queue's settings follow from is not known while something is applied: arguments are replaced, a policy changes.
 func TestBrokerDelayedThatIsNotKnownYet(t *testing.T) {
 	b := setup(t)
-	config := func(shortest string) string {
+	config := func(shortest, more string) string {
 		return b.provider + pending("shortest", fmt.Sprintf("%q", shortest)) +
-			losing(strings.Replace(delayed("X", "1m", ""), `"X"`, "terraform_data.shortest.output", 1))
+			losing(strings.Replace(delayed("X", "1m", more), `"X"`, "terraform_data.shortest.output", 1))
 	}
-	c := b.commandLine(config("1s"))
+	c := b.commandLine(config("1s", viaArguments))
 	if !brokertest.HasVersion(b.broker, topology.BrokerDelayedSince) {
 		expect(t, c.applyFails(), "needs RabbitMQ 4.3 or later")
 		b.mustBeGone("queues/%s/orders")
@@ -93,10 +157,19 @@ func TestBrokerDelayedThatIsNotKnownYet(t *testing.T) {
 	}
 	c.apply()
 	expect(t, c.plan(), "No changes")
-	c.configure(config("2s"))
+	c.configure(config("2s", viaArguments))
 	expect(t, c.apply(), "2 added, 0 changed, 2 destroyed")
 	if got := b.argumentsOf("orders")["x-delayed-retry-min"]; got != 2000.0 {
 		t.Errorf("x-delayed-retry-min is %v", got)
+	}
+	expect(t, c.plan(), "No changes")
+
+	c.configure(config("2s", `settings_via = "policy"`))
+	c.apply()
+	c.configure(config("3s", `settings_via = "policy"`))
+	expect(t, c.apply(), "1 added, 1 changed, 1 destroyed")
+	if got := b.policies()[topology.OwnPolicyName("orders")].Definition["delayed-retry-min"]; got != 3000.0 {
+		t.Errorf("delayed-retry-min is %v", got)
 	}
 	expect(t, c.plan(), "No changes")
 }

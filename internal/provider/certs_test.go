@@ -85,6 +85,11 @@ func (a *authority) server() tls.Certificate {
 	return cert
 }
 
+// serverTLS is a TLS server of the authority.
+func serverTLS(a *authority) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{a.server()}, MinVersion: tls.VersionTLS12}
+}
+
 func (*authority) bytes(a, b string) (first, second []byte) { return []byte(a), []byte(b) }
 
 // pool trusts the authority.

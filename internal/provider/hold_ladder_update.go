@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,8 +24,10 @@ type ladderChange struct {
 	// missing are made; replaced differ in arguments and are deleted, then made again; removed are waited out, which takes
 	// removedDelay, and deleted.
 	missing, replaced []topology.Queue
-	removed           []string
-	removedDelay      time.Duration
+	// kept stay, and get the policies that they are to have.
+	kept         []topology.Queue
+	removed      []string
+	removedDelay time.Duration
 }
 
 // change compares what the plan computes with what the state last saw.
@@ -40,6 +43,8 @@ func (plan *holdLadderModel) change(state *holdLadderModel, objects topology.Obj
 			change.missing = append(change.missing, q)
 		case len(queueDifferences(q, have, ignore)) > 0:
 			change.replaced = append(change.replaced, q)
+		default:
+			change.kept = append(change.kept, q)
 		}
 	}
 	for _, name := range ownedQueues(state) {
@@ -47,11 +52,12 @@ func (plan *holdLadderModel) change(state *holdLadderModel, objects topology.Obj
 			change.removed = append(change.removed, name)
 		}
 	}
-	change.removedDelay = longestDelay(live, change.removed)
+	change.removedDelay = longestDelay(live, argumentsByQueue(context.Background(), state.Policies), change.removed)
 	return change
 }
 
 func (r *holdLadderResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	defer ladderForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan, state holdLadderModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -93,6 +99,9 @@ func (r *holdLadderResource) Update(ctx context.Context, req resource.UpdateRequ
 				}
 			}
 			state.Arguments = argumentsMap(live)
+			if policies, err := admin.Policies(afterwards, plan.VHost.ValueString()); err == nil {
+				state.Policies = state.policiesOf(ownPolicies(policies, slices.Collect(maps.Keys(live))))
+			}
 			resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		}
 		return
@@ -118,6 +127,9 @@ func (r *holdLadderResource) apply(ctx context.Context, admin *rabbitmqadmin.Cli
 		request.objects.Queues = slices.Concat(change.missing, change.replaced)
 	}
 	if _, err := r.rt.create(ctx, request); err != nil {
+		return err
+	}
+	if err := r.rt.repairPolicies(ctx, request.vhost, request.merge, change.kept); err != nil {
 		return err
 	}
 	if len(change.removed) == 0 {
@@ -187,14 +199,19 @@ func restoreRoutes(ctx context.Context, admin *rabbitmqadmin.Client, removal rab
 	return failed
 }
 
-func longestDelay(arguments map[string]map[string]string, queues []string) time.Duration {
+// longestDelay is the longest that the arguments or the policies of queues have messages wait.
+func longestDelay(arguments, policies map[string]map[string]string, queues []string) time.Duration {
 	longest := time.Duration(0)
 	for _, name := range queues {
 		args, err := topology.ParseCanonical(arguments[name])
 		if err != nil {
 			continue
 		}
-		if ms, ok := args[topology.ArgMessageTTL].(int64); ok {
+		policy, err := topology.ParsePolicy(policies[name])
+		if err != nil {
+			continue
+		}
+		if ms, ok := policy.Over(args)[topology.ArgMessageTTL].(int64); ok {
 			longest = max(longest, time.Duration(ms)*time.Millisecond)
 		}
 	}

@@ -23,6 +23,7 @@ type holdLadderModel struct {
 	SequenceShards      types.Int64    `tfsdk:"sequence_shards"`
 	Queues              types.List     `tfsdk:"queues"`
 	Arguments           types.Map      `tfsdk:"arguments"`
+	Policies            types.Map      `tfsdk:"policies"`
 	Bindings            types.Set      `tfsdk:"bindings"`
 	Timeouts            timeouts.Value `tfsdk:"timeouts"`
 }

@@ -45,6 +45,7 @@ type broker interface {
 	Exchange(ctx context.Context, vhost, name string) (rabbitmqadmin.LiveExchange, error)
 	QueueBindings(ctx context.Context, vhost, queue string) ([]topology.Binding, error)
 	ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error)
+	Policies(ctx context.Context, vhost string) ([]topology.Policy, error)
 }
 
 var (
@@ -68,14 +69,26 @@ func readArguments(ctx context.Context, admin broker, vhost string, names []stri
 	return found, nil
 }
 
-// liveQueues are the queues of a vhost, to recognise those of a topic among them.
+// liveQueues are the queues of a vhost, to recognise those of a topic among them. What their own policies set is among
+// their arguments.
 func liveQueues(ctx context.Context, admin broker, vhost string) ([]topology.Queue, error) {
 	all, err := admin.Queues(ctx, vhost)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := admin.Policies(ctx, vhost)
+	if err != nil {
+		return nil, err
+	}
+	own := topology.OwnPolicies(policies)
 	queues := make([]topology.Queue, len(all))
 	for i, q := range all {
 		queues[i] = topology.Queue{Name: q.Name, Arguments: q.Arguments}
+		if p, ok := own[q.Name]; ok {
+			queues[i].Arguments = p.Over(q.Arguments)
+		}
 	}
-	return queues, err
+	return queues, nil
 }
 
 // mirrorArguments is how a live queue shows in state: its arguments in canonical JSON, its type among them even where

@@ -23,7 +23,9 @@ type createRequest struct {
 	vhost   string
 	objects topology.Objects
 	// adopt takes over queues that exist already and differ in nothing but ignored arguments.
-	adopt  bool
+	adopt bool
+	// merge: the queues' own policies copy others that match them.
+	merge  bool
 	ignore []string
 	// resourceType and importID make up the import block that the error shows.
 	resourceType, importID string
@@ -31,10 +33,10 @@ type createRequest struct {
 	diags *diag.Diagnostics
 }
 
-// create makes every object that is missing: exchanges, queues, then bindings.
-// It looks at all queues before it makes any. Where it fails later it removes
-// the objects it made whose queues are still empty, and returns the names of
-// queues it had to leave.
+// create makes every object that is missing: exchanges, the queues' own policies,
+// queues, then bindings. It looks at all queues before it makes any. Where it
+// fails later it removes the objects it made whose queues are still empty, and
+// returns the names of queues it had to leave.
 func (rt *runtime) create(ctx context.Context, req createRequest) (left []string, err error) {
 	admin, err := rt.admin()
 	if err != nil {
@@ -72,21 +74,34 @@ type creation struct {
 	carried []topology.Binding
 	// made is what was made so far.
 	made topology.Objects
+	// policies are what the queues' own policies were that were written.
+	policies []policyBefore
 }
 
 // look finds out which queues have to be made. A queue that is there is refused, unless it may be adopted.
 func (c *creation) look(ctx context.Context) error {
-	for _, q := range c.objects.Queues {
-		live, err := c.admin.Queue(ctx, c.vhost, q.Name)
+	live := make([]*rabbitmqadmin.LiveQueue, len(c.objects.Queues))
+	if err := sideBySide(c.objects.Queues, func(i int, q topology.Queue) error {
+		found, err := c.admin.Queue(ctx, c.vhost, q.Name)
 		switch {
 		case errors.Is(err, rabbitmqadmin.ErrNotFound):
-			c.missing = append(c.missing, q)
+			return nil
 		case err != nil:
 			return err
+		}
+		live[i] = &found
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i, q := range c.objects.Queues {
+		switch {
+		case live[i] == nil:
+			c.missing = append(c.missing, q)
 		case !c.adopt:
-			return c.existsError(q, live)
+			return c.existsError(q, *live[i])
 		default:
-			if differences := queueDifferences(q, mirrorArguments(live), c.ignore); len(differences) > 0 {
+			if differences := queueDifferences(q, mirrorArguments(*live[i]), c.ignore); len(differences) > 0 {
 				return fmt.Errorf("queue %q in vhost %q exists and cannot be adopted, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
 					"Accept a difference with ignore_arguments, or import the queue to have it replaced:\n%s",
 					q.Name, c.vhost, describe(differences), c.importBlock())
@@ -101,28 +116,46 @@ func (c *creation) make(ctx context.Context) error {
 	if err := c.makeExchanges(ctx); err != nil {
 		return err
 	}
-	for _, q := range c.missing {
+	// Their exchanges are there, and no message is in a queue before its policy is: it would have no way out of it.
+	var err error
+	if c.policies, err = c.rt.putPolicies(ctx, c.admin, c.vhost, c.merge, c.objects.Queues); err != nil {
+		return err
+	}
+	made := make([]bool, len(c.missing))
+	err = sideBySide(c.missing, func(i int, q topology.Queue) error {
 		outcome, err := c.admin.DeclareQueue(ctx, c.vhost, q)
-		switch {
-		case err == nil && outcome == rabbitmqadmin.Existed, inequivalent(err):
+		if err == nil && outcome == rabbitmqadmin.Existed || inequivalent(err) {
 			// Somebody else made it since [creation.look]: it is not this resource's to delete.
 			return fmt.Errorf("queue %q in vhost %q was made by somebody else at this very moment; apply again to see how it compares", q.Name, c.vhost)
-		case !refused(err):
-			c.made.Queues = append(c.made.Queues, q) // also where the answer was lost: the queue may be there
 		}
-		if err != nil {
-			return err
+		made[i] = !refused(err) // also where the answer was lost: the queue may be there
+		return err
+	})
+	for i, q := range c.missing {
+		if made[i] {
+			c.made.Queues = append(c.made.Queues, q)
+			c.rt.noteCreated(objectKey("queue", c.vhost, q.Name))
 		}
-		c.rt.noteCreated(objectKey("queue", c.vhost, q.Name))
+	}
+	if err != nil {
+		return err
 	}
 	// Now that the queues name the exchanges nobody deletes them as unused; somebody may have just before.
 	if err := c.makeExchanges(ctx); err != nil {
 		return err
 	}
-	for _, b := range c.objects.Bindings {
-		if err := c.makeBinding(ctx, b); err != nil {
-			return err
+	bound := make([]bool, len(c.objects.Bindings))
+	err = sideBySide(c.objects.Bindings, func(i int, b topology.Binding) (err error) {
+		bound[i], err = c.makeBinding(ctx, b)
+		return err
+	})
+	for i, b := range c.objects.Bindings {
+		if bound[i] {
+			c.made.Bindings = append(c.made.Bindings, b)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	return c.giveBack(ctx)
 }
@@ -140,20 +173,20 @@ func (c *creation) makeExchanges(ctx context.Context) error {
 	return nil
 }
 
-func (c *creation) makeBinding(ctx context.Context, b topology.Binding) error {
-	made := b.DestinationType != topology.BindingToExchange && slices.ContainsFunc(c.missing, func(q topology.Queue) bool { return q.Name == b.Destination })
-	if !made {
+// makeBinding makes a binding, and reports whether it may be there because of that.
+func (c *creation) makeBinding(ctx context.Context, b topology.Binding) (made bool, err error) {
+	toMade := b.DestinationType != topology.BindingToExchange && slices.ContainsFunc(c.missing, func(q topology.Queue) bool { return q.Name == b.Destination })
+	if !toMade {
 		// What leads to an adopted queue already, or to an exchange, was not made here.
 		have, err := bindingsBeside(ctx, c.admin, c.vhost, b)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if len(present([]topology.Binding{b}, have)) > 0 {
-			return nil
+			return false, nil
 		}
 	}
-	c.made.Bindings = append(c.made.Bindings, b)
-	return c.rt.bind(ctx, c.admin, c.vhost, b, c.objects.Exchanges)
+	return true, c.rt.bind(ctx, c.admin, c.vhost, b, c.objects.Exchanges)
 }
 
 // giveBack restores the bindings that went with the queue that this one replaces.
@@ -191,6 +224,7 @@ func (c *creation) rollback(ctx context.Context) (left []string, err error) {
 		}
 		c.rt.forgetCreated(objectKey("queue", c.vhost, q.Name))
 	}
+	err = errors.Join(err, restorePolicies(ctx, c.admin, c.vhost, c.policies, left))
 	for _, b := range c.made.Bindings {
 		if len(bindingsTo([]topology.Binding{b}, queueNames(c.made.Queues)...)) == 0 {
 			err = errors.Join(err, c.admin.Unbind(ctx, c.vhost, b))
@@ -214,8 +248,8 @@ func refused(err error) bool {
 	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500
 }
 
-// remove deletes queues through the client's safe delete, keeps the bindings that went with them for a replacement, and
-// deletes the exchanges that nothing uses any more.
+// remove deletes queues through the client's safe delete and their own policies after them, keeps the bindings that went
+// with them for a replacement, and deletes the exchanges that nothing uses any more.
 func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete, exchanges []topology.Exchange) error {
 	admin, err := rt.admin()
 	if err != nil {
@@ -223,11 +257,22 @@ func (rt *runtime) remove(ctx context.Context, request rabbitmqadmin.SafeDelete,
 	}
 	keys := queueKeys(request.VHost, request.Queues)
 	defer rt.locks.lock(keys...)()
+	policies := ownedPolicies(ctx, admin, request.VHost, request.Queues)
+	if len(policies) > 0 {
+		if err := mayWritePolicies(ctx, admin); err != nil {
+			return err
+		}
+	}
 	result, err := admin.SafeDelete(ctx, request)
 	// The resource's own bindings are made anew, as far as the configuration still has them.
 	foreign := without(result.Bindings, request.OwnBindings)
 	for _, q := range result.Deleted {
 		rt.carry(objectKey("queue", request.VHost, q), bindingsTo(foreign, q))
+		if slices.Contains(policies, q) {
+			if failed := admin.DeletePolicy(ctx, request.VHost, topology.OwnPolicyName(q)); failed != nil {
+				err = errors.Join(err, fmt.Errorf("queue %q is deleted and its policy is left, which is to be deleted by hand: %w", q, failed))
+			}
+		}
 	}
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,6 +30,8 @@ type partModel struct {
 	IgnoreArguments types.Set     `tfsdk:"ignore_arguments"`
 	DeleteNonEmpty  types.Bool    `tfsdk:"delete_non_empty"`
 	AdoptExisting   types.Bool    `tfsdk:"adopt_existing"`
+	SettingsVia     types.String  `tfsdk:"settings_via"`
+	MergePolicy     types.Bool    `tfsdk:"merge_policy"`
 	Exchanges       types.Set     `tfsdk:"exchanges"`
 }
 
@@ -79,9 +82,8 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 			MarkdownDescription: "The exchanges of the topology that the resource needs and declares. One that is missing on the broker shows as drift.",
 		},
 	}
-	for name, attribute := range own {
-		attributes[name] = attribute
-	}
+	maps.Copy(attributes, settingsViaAttributes(object))
+	maps.Copy(attributes, own)
 	return attributes
 }
 
@@ -89,7 +91,7 @@ func argumentsAttribute(of string) schema.Attribute {
 	return schema.MapAttribute{
 		Computed: true, ElementType: types.StringType,
 		MarkdownDescription: "Every argument of " + of + " as canonical JSON, by name: what the broker has, and in a plan what the configuration computes. " +
-			"RabbitMQ cannot change a queue's arguments, so a difference replaces the queue.",
+			"RabbitMQ cannot change a queue's arguments, so a difference replaces the queue. With `settings_via = \"policy\"`, the arguments that no policy can set.",
 	}
 }
 
@@ -147,9 +149,15 @@ func (m *partModel) extra(diags *diag.Diagnostics) (args topology.Arguments, kno
 	return args, known && fullyKnown(m.IgnoreArguments)
 }
 
-// recogniseExtra fills in extra_arguments of queues that are being imported: what they have beyond the contract.
-func (m *partModel) recogniseExtra(queues []topology.Queue, shown map[string]map[string]string) {
-	if extra := beyond(queues, shown); len(extra) > 0 {
+// recogniseExtra fills in extra_arguments of queues that are being imported: what they have beyond the contract, by
+// argument or by their own policy, but for what that copied from another one.
+func (m *partModel) recogniseExtra(queues []topology.Queue, shown map[string]map[string]string, copied topology.Arguments) {
+	extra := beyond(queues, shown)
+	maps.DeleteFunc(extra, func(key string, value any) bool {
+		from, ok := copied[key]
+		return ok && topology.CanonicalJSON(from) == topology.CanonicalJSON(value)
+	})
+	if len(extra) > 0 {
 		m.ExtraArguments = types.DynamicValue(attrValue(map[string]any(extra)))
 	}
 }

@@ -66,13 +66,15 @@ func replaceUnknown(resp *resource.ModifyPlanResponse, values map[string]attr.Va
 
 // planQueue plans the arguments of a resource's only queue. have is what the state has, null where there is no queue
 // to compare with. Every difference replaces the queue, because RabbitMQ cannot change an argument.
-func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore types.Set, resp *resource.ModifyPlanResponse) types.Map {
+//
+// What a migration does instead of a replacement [runtime.planMigration] says.
+func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore types.Set, migrates bool, resp *resource.ModifyPlanResponse) types.Map {
 	shown := mapOf(ctx, have)
 	differences := queueDifferences(queue, shown, stringsOf(ctx, ignore))
 	for _, d := range differences {
 		resp.RequiresReplace = append(resp.RequiresReplace, path.Root("arguments").AtMapKey(d.Key))
 	}
-	if len(differences) > 0 {
+	if len(differences) > 0 && !migrates {
 		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q differs from the configuration", queue.Name),
 			fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
 				"It is replaced only while it is empty, unless delete_non_empty is true. Its bindings are away from the look whether it is empty until it is made again, some seconds without amqp_endpoints: "+

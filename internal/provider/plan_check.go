@@ -36,6 +36,8 @@ type planned struct {
 	// adopt, ignore and acknowledged are as configured.
 	adopt                bool
 	ignore, acknowledged []string
+	// merge: the queues' own policies copy others that match them.
+	merge bool
 	// resourceType and importID make up the import block that a diagnostic shows.
 	resourceType, importID string
 }
@@ -64,7 +66,7 @@ func (rt *runtime) checkPlan(ctx context.Context, p planned, diags *diag.Diagnos
 	}
 	view := client.View()
 	for _, check := range []func(context.Context, *runtime, *rabbitmqadmin.View, *diag.Diagnostics) error{
-		p.checkReplicas, p.checkExisting, p.checkPolicies, p.checkConsumers, p.checkCycle, p.checkDefaultType,
+		p.checkReplicas, p.checkExisting, p.checkOthers, p.checkPolicies, p.checkConsumers, p.checkCycle, p.checkDefaultType,
 	} {
 		if err := check(ctx, rt, view, diags); err != nil {
 			rt.sayUnchecked(diags, err)
@@ -187,7 +189,7 @@ func (p planned) checkPolicies(ctx context.Context, _ *runtime, view *rabbitmqad
 	}
 	if len(texts) > 0 && !slices.Contains(p.acknowledged, warningPolicy) {
 		diags.AddWarning("A policy contradicts the configuration",
-			fmt.Sprintf("In vhost %q what applies is not what the arguments say:\n%s\nHave the policy not match these queues, or set it no lower than the configuration. "+
+			fmt.Sprintf("In vhost %q what applies is not what the configuration says:\n%s\nHave the policy not match these queues, or set it no lower than the configuration. "+
 				"If it is meant, say so with acknowledge_warnings = [%q].", p.vhost, strings.Join(texts, "\n"), warningPolicy))
 	}
 	return nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -23,6 +25,9 @@ const TypeName = "redeliver"
 var (
 	_ provider.Provider              = (*redeliverProvider)(nil)
 	_ provider.ProviderWithFunctions = (*redeliverProvider)(nil)
+
+	_ provider.ProviderWithListResources = (*redeliverProvider)(nil)
+	_ provider.ProviderWithActions       = (*redeliverProvider)(nil)
 )
 
 // New returns the provider's constructor for a release of the given version.
@@ -77,8 +82,7 @@ func (p *redeliverProvider) Configure(ctx context.Context, req provider.Configur
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	resp.ResourceData = rt
-	resp.DataSourceData = rt
+	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.ActionData = rt, rt, rt, rt
 }
 
 func (p *redeliverProvider) Resources(context.Context) []func() resource.Resource {
@@ -88,7 +92,17 @@ func (p *redeliverProvider) Resources(context.Context) []func() resource.Resourc
 	}
 }
 
-func (p *redeliverProvider) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (p *redeliverProvider) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{newQueueDataSource, newTopologyDataSource}
+}
+
+func (p *redeliverProvider) ListResources(context.Context) []func() list.ListResource {
+	return listResources()
+}
+
+func (p *redeliverProvider) Actions(context.Context) []func() action.Action {
+	return []func() action.Action{newReplayAction}
+}
 
 func (p *redeliverProvider) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{

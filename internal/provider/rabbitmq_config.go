@@ -2,21 +2,16 @@ package provider
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -30,86 +25,6 @@ import (
 const envPrefix = "REDELIVER_RABBITMQ_"
 
 func envName(attribute string) string { return envPrefix + strings.ToUpper(attribute) }
-
-type rabbitMQModel struct {
-	Endpoints      types.List   `tfsdk:"endpoints"`
-	AMQPEndpoints  types.List   `tfsdk:"amqp_endpoints"`
-	Username       types.String `tfsdk:"username"`
-	Password       types.String `tfsdk:"password"`
-	VHost          types.String `tfsdk:"vhost"`
-	CACert         types.String `tfsdk:"ca_cert"`
-	ClientCert     types.String `tfsdk:"client_cert"`
-	ClientKey      types.String `tfsdk:"client_key"`
-	Insecure       types.Bool   `tfsdk:"insecure"`
-	Headers        types.Map    `tfsdk:"headers"`
-	RequestTimeout types.String `tfsdk:"request_timeout"`
-	MaxRetries     types.Int64  `tfsdk:"max_retries"`
-}
-
-func rabbitMQSchema() schema.Attribute {
-	env := func(attribute, text string) string {
-		return text + " Environment variable: `" + envName(attribute) + "`."
-	}
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "How to reach RabbitMQ. Every attribute can come from the environment instead; what the configuration says comes first. " +
-			"A configuration without RabbitMQ resources needs none of it.",
-		Attributes: map[string]schema.Attribute{
-			"endpoints": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: env("endpoints", "URLs of the management API, such as `https://rabbit.example.com:15671`; a path prefix is kept. "+
-					"Where several are given, the next one is used when one cannot be reached. In the environment they are separated by commas."),
-			},
-			"amqp_endpoints": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: env("amqp_endpoints", "AMQP addresses of the same broker, such as `amqps://rabbit.example.com:5671`, without credentials. Optional: "+
-					"with them, a queue's depth is known exactly and at once before it is deleted; without them the broker's statistics are waited for, about 7 seconds in which the queue's bindings are away "+
-					"and what is published to its exchanges is not routed to it."),
-			},
-			"username": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: env("username", "The user, who needs the `management` tag and permissions in the vhost."),
-			},
-			"password": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: env("password", "The user's password."),
-			},
-			"vhost": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: env("vhost", "The virtual host of resources that name none. Defaults to `/`."),
-			},
-			"ca_cert": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: env("ca_cert", "Certificates, in PEM, of the authorities that may have signed the broker's certificate: the text, or a file's path. Defaults to the system's."),
-			},
-			"client_cert": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: env("client_cert", "A client certificate in PEM: the text, or a file's path. Goes with `client_key`."),
-			},
-			"client_key": schema.StringAttribute{
-				Optional: true, Sensitive: true,
-				MarkdownDescription: env("client_key", "The client certificate's key in PEM: the text, or a file's path."),
-			},
-			"insecure": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: env("insecure", "Accept any certificate the broker shows. Defaults to `false`."),
-			},
-			"headers": schema.MapAttribute{
-				Optional: true, Sensitive: true, ElementType: types.StringType,
-				MarkdownDescription: env("headers", "HTTP headers sent with every request, such as those a proxy asks for. In the environment: a JSON object."),
-			},
-			"request_timeout": schema.StringAttribute{
-				Optional: true, Validators: durationText(),
-				MarkdownDescription: env("request_timeout", "How long one request may take. Defaults to `"+topology.FormatDuration(rabbitmqadmin.DefaultRequestTimeout)+"`."),
-			},
-			"max_retries": schema.Int64Attribute{
-				Optional: true,
-				MarkdownDescription: env("max_retries", fmt.Sprintf("How often a request is sent again after a connection error, a 429 or a 5xx answer, "+
-					"with growing pauses; `0` is never. Defaults to `%d`.", rabbitmqadmin.DefaultMaxRetries)),
-			},
-		},
-	}
-}
 
 // configureRabbitMQ reads the configuration and the environment. With a value
 // that is not known yet the client stays away and planning goes on without it.
@@ -142,8 +57,8 @@ func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, g
 	if len(cfg.Endpoints) == 0 {
 		return diags // said when a RabbitMQ resource needs it
 	}
-	if cfg.Username == "" {
-		src.fail("username", "no user is named, and the provider assumes none")
+	if cfg.Username == "" && cfg.Token == nil && !cfg.External {
+		src.fail("username", "no user is named, and the provider assumes none: set username and password, or token, or token_file")
 		return diags
 	}
 	client := src.client(cfg)
@@ -160,13 +75,14 @@ func (s *source) config(model rabbitMQModel) rabbitmqadmin.Config {
 	cfg := rabbitmqadmin.Config{
 		Endpoints:      s.list("endpoints", model.Endpoints),
 		AMQPEndpoints:  s.list("amqp_endpoints", model.AMQPEndpoints),
-		Username:       s.text("username", model.Username),
-		Password:       s.text("password", model.Password),
+		External:       s.external(model.AuthMechanism),
+		Proxy:          s.proxy(model.HTTPProxy),
 		Headers:        s.headers("headers", model.Headers),
 		RequestTimeout: s.duration("request_timeout", model.RequestTimeout, rabbitmqadmin.DefaultRequestTimeout),
 		MaxRetries:     s.number("max_retries", model.MaxRetries, rabbitmqadmin.DefaultMaxRetries),
 		TLS:            s.tls(model),
 	}
+	s.identity(model, &cfg)
 	if cfg.MaxRetries == 0 {
 		cfg.MaxRetries = -1 // the client's zero value is its default
 	}
@@ -180,10 +96,14 @@ func (s *source) client(cfg rabbitmqadmin.Config) *rabbitmqadmin.Client {
 	amqp.AMQPEndpoints = cfg.AMQPEndpoints
 	headers := amqp
 	headers.Headers = cfg.Headers
+	proxy := headers
+	proxy.Proxy = cfg.Proxy
+	external := proxy
+	external.External, external.TLS = cfg.External, cfg.TLS
 	for _, part := range []struct {
 		attribute string
 		cfg       rabbitmqadmin.Config
-	}{{"endpoints", endpoints}, {"amqp_endpoints", amqp}, {"headers", headers}} {
+	}{{"endpoints", endpoints}, {"amqp_endpoints", amqp}, {"headers", headers}, {"http_proxy", proxy}, {"auth_mechanism", external}} {
 		if _, err := rabbitmqadmin.New(part.cfg); err != nil {
 			s.fail(part.attribute, err.Error())
 			return nil
@@ -191,7 +111,7 @@ func (s *source) client(cfg rabbitmqadmin.Config) *rabbitmqadmin.Client {
 	}
 	client, err := rabbitmqadmin.New(cfg)
 	if err != nil {
-		s.fail("username", err.Error())
+		s.fail(s.who, err.Error())
 		return nil
 	}
 	return client
@@ -204,8 +124,8 @@ func (s *source) ping(client *rabbitmqadmin.Client) (unreachable error) {
 	_, err := client.Ping(s.ctx)
 	var answer *rabbitmqadmin.Error
 	switch {
-	case errors.Is(err, rabbitmqadmin.ErrCredentials), errors.Is(err, rabbitmqadmin.ErrPermission):
-		s.fail("username", "it was refused with this password: "+err.Error())
+	case errors.Is(err, rabbitmqadmin.ErrCredentials), errors.Is(err, rabbitmqadmin.ErrPermission), errors.Is(err, rabbitmqadmin.ErrToken):
+		s.fail(s.who, err.Error())
 	case errors.As(err, &answer) && answer.Status != 0 && answer.Status != http.StatusTooManyRequests && answer.Status < http.StatusInternalServerError:
 		s.fail("endpoints", err.Error())
 	default:
@@ -235,6 +155,8 @@ type source struct {
 	diags  *diag.Diagnostics
 	// unknown is set when any attribute is not known yet.
 	unknown bool
+	// who is the attribute that says as whom the provider works.
+	who string
 }
 
 func (s *source) fail(attribute, why string) {
@@ -363,70 +285,4 @@ func (s *source) flag(attribute string, value types.Bool) bool {
 		s.fail(attribute, fmt.Sprintf("%q is neither true nor false", text))
 	}
 	return flag
-}
-
-// pem returns PEM text that is given as such or as a file's path.
-func (s *source) pem(attribute string, value types.String) []byte {
-	text := s.text(attribute, value)
-	if text == "" || strings.Contains(text, "-----BEGIN") {
-		return []byte(text)
-	}
-	if strings.ContainsAny(text, "\r\n") {
-		s.fail(attribute, "it is neither PEM text (there is no -----BEGIN in it) nor a file's path")
-		return nil
-	}
-	content, err := os.ReadFile(text)
-	if err != nil {
-		// The path is shown only where it can be one: a secret pasted without its PEM frame is not repeated.
-		why := err.Error()
-		var pathError *os.PathError
-		if attribute == "client_key" && errors.As(err, &pathError) {
-			why = pathError.Err.Error()
-		}
-		s.fail(attribute, "it is not PEM text and could not be read as a file: "+why)
-		return nil
-	}
-	return content
-}
-
-func (s *source) tls(model rabbitMQModel) *tls.Config {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.flag("insecure", model.Insecure)} //nolint:gosec // asked for by name
-	if ca := s.pem("ca_cert", model.CACert); len(ca) > 0 {
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(ca) {
-			s.fail("ca_cert", "there is no certificate in it that can be read; it must be PEM")
-		}
-	}
-	cert, key := s.pem("client_cert", model.ClientCert), s.pem("client_key", model.ClientKey)
-	if s.unknown {
-		return cfg
-	}
-	switch {
-	case len(cert) > 0 && len(key) > 0:
-		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			attribute := "client_cert"
-			if hasCertificate(cert) {
-				attribute = "client_key"
-			}
-			s.fail(attribute, "client_cert and client_key are no pair: "+err.Error())
-			break
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	case len(cert) > 0 && !s.diags.HasError():
-		s.fail("client_key", "client_cert is set and its key is not; set both or neither")
-	case len(key) > 0 && !s.diags.HasError():
-		s.fail("client_cert", "client_key is set and its certificate is not; set both or neither")
-	}
-	return cfg
-}
-
-// hasCertificate reports whether PEM text starts with a certificate that can be read.
-func hasCertificate(text []byte) bool {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return false
-	}
-	_, err := x509.ParseCertificate(block.Bytes)
-	return err == nil
 }

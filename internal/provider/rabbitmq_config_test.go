@@ -187,7 +187,7 @@ func TestEndpointsThatAreWrong(t *testing.T) {
 		cfg := good
 		test.adjust(&cfg)
 		var diags diag.Diagnostics
-		src := source{ctx: t.Context(), diags: &diags}
+		src := source{ctx: t.Context(), diags: &diags, who: "username"}
 		if client := src.client(cfg); client != nil || len(diags) != 1 {
 			t.Errorf("%s: %v", name, diags)
 			continue
@@ -229,7 +229,7 @@ func TestEveryAttributeNamesItsVariable(t *testing.T) {
 				t.Errorf("%s: %s is not named in its description, or not read", a.Name, name)
 			}
 			delete(asked, name)
-			secret := slices.Contains([]string{"password", "client_key", "headers"}, a.Name)
+			secret := slices.Contains([]string{"password", "token", "client_key", "headers", "http_proxy"}, a.Name)
 			if a.Sensitive != secret {
 				t.Errorf("%s: sensitive is %v", a.Name, a.Sensitive)
 			}

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -357,40 +355,4 @@ resource "terraform_data" "length" {
 		t.Errorf("x-max-length is %v", got)
 	}
 	expect(t, c.plan(), "No changes")
-}
-
-func TestSecretsAreNowhere(t *testing.T) {
-	b := setup(t)
-	cert, key := newAuthority(t).pair("client")
-	c := b.commandLine(shop)
-	log := filepath.Join(c.dir, "log")
-	secrets := map[string]string{
-		"PASSWORD": b.broker.Password(), "HEADERS": `{"X-Proxy-Token":"t0p-secret-t0ken"}`, "CLIENT_KEY": key,
-	}
-	c.env = append(c.env, "TF_LOG=TRACE", "TF_LOG_PATH="+log, "REDELIVER_RABBITMQ_ENDPOINTS="+b.broker.ManagementURL(), "REDELIVER_RABBITMQ_VHOST="+b.vhost,
-		"REDELIVER_RABBITMQ_USERNAME="+b.broker.Username(), "REDELIVER_RABBITMQ_AMQP_ENDPOINTS="+b.amqpEndpoint(), "REDELIVER_RABBITMQ_CLIENT_CERT="+cert)
-	for name, secret := range secrets {
-		c.env = append(c.env, envName(name)+"="+secret)
-	}
-	c.configure(losing(`resource "redeliver_rabbitmq_dead_letter_queue" "orders" { topic = "orders" }`))
-	out := c.apply()
-	out += c.plan("-out=plan")
-	out += c.must("show", "-json", "plan")
-	out += c.must("show", "-json")
-	out += c.apply("-destroy")
-	for _, name := range []string{log, filepath.Join(c.dir, "terraform.tfstate.backup")} {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out += string(content)
-	}
-	if err := contains(out, "RabbitMQ answered", `"orders-dlq"`); err != nil {
-		t.Error("the log and the state are not what this test thinks they are")
-	}
-	for _, secret := range []string{b.broker.Password(), "t0p-secret-t0ken", strings.Split(key, "\n")[1]} {
-		if at := strings.Index(out, secret); at >= 0 {
-			t.Errorf("a secret is in ...%q", out[max(0, at-200):min(len(out), at+50)])
-		}
-	}
 }

@@ -173,6 +173,7 @@ func (r *bindingResource) warnOfExisting(ctx context.Context, plan *bindingResou
 }
 
 func (r *bindingResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	defer bindingForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan bindingResourceModel
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
@@ -222,6 +223,7 @@ func findBinding(ctx context.Context, admin broker, vhost string, b topology.Bin
 }
 
 func (r *bindingResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	defer bindingForm.identify(ctx, &req.State, resp.Identity, &resp.Diagnostics)
 	var state bindingResourceModel
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
@@ -246,6 +248,7 @@ func (r *bindingResource) Read(ctx context.Context, req resource.ReadRequest, re
 }
 
 func (r *bindingResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	defer bindingForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan bindingResourceModel
 	// What can change in place concerns later applies only.
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); !resp.Diagnostics.HasError() {
@@ -269,7 +272,8 @@ func (r *bindingResource) Delete(ctx context.Context, req resource.DeleteRequest
 }
 
 func (r *bindingResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	id, err := parseImportID(req.ID, "VHOST/SOURCE/DESTINATION_TYPE/DESTINATION", "routing_key", "arguments")
+	defer bindingForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	id, err := parseImportID(bindingForm.importText(ctx, req, &resp.Diagnostics), "VHOST/SOURCE/DESTINATION_TYPE/DESTINATION", "routing_key", "arguments")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return
 	}
@@ -286,7 +290,7 @@ func (r *bindingResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	b, _, err := m.binding()
 	if err == nil && b.DestinationType != topology.BindingToQueue && b.DestinationType != topology.BindingToExchange {
-		err = fmt.Errorf("import id %q: the destination's type is %q; it is %q or %q", req.ID, b.DestinationType, topology.BindingToQueue, topology.BindingToExchange)
+		err = fmt.Errorf("import id %q: the destination's type is %q; it is %q or %q", id, b.DestinationType, topology.BindingToQueue, topology.BindingToExchange)
 	}
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,11 +44,13 @@ func newParkedQueueResource() resource.Resource { return &deadEndResource{role: 
 
 type deadEndModel struct {
 	partModel
+	migrateModel
 	Topic               types.String `tfsdk:"topic"`
 	Name                types.String `tfsdk:"name"`
 	WorkQueueType       types.String `tfsdk:"work_queue_type"`
 	AcknowledgeWarnings types.Set    `tfsdk:"acknowledge_warnings"`
 	Arguments           types.Map    `tfsdk:"arguments"`
+	Policy              types.Map    `tfsdk:"policy"`
 	Bindings            types.Set    `tfsdk:"bindings"`
 }
 
@@ -67,7 +70,7 @@ func (r *deadEndResource) Metadata(_ context.Context, _ resource.MetadataRequest
 	resp.TypeName = r.typeName()
 }
 
-func (r *deadEndResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (r *deadEndResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	description := "The dead-letter queue of a topic: messages that failed for good wait here (retries exhausted, too old, rejected). " +
 		"It is created before the topic that points at it and outlives it on destroy."
 	nameDescription := "The queue's name. Defaults to what the convention derives from the topic, such as `orders-dlq`. Changing it replaces the queue."
@@ -93,6 +96,7 @@ func (r *deadEndResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			},
 			"acknowledge_warnings": warningsAttribute(warningBounded, warningPolicy, warningDefaultType, warningCycle),
 			"arguments":            argumentsAttribute("the queue"),
+			"policy":               policyAttribute("the queue"),
 			"bindings": schema.SetNestedAttribute{
 				Computed: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -103,6 +107,7 @@ func (r *deadEndResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			},
 		}),
 	}
+	maps.Copy(resp.Schema.Attributes, migrateAttributes(ctx, "the queue"))
 }
 
 func (r *deadEndResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
@@ -145,18 +150,20 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	plan.VHost, plan.Convention, plan.ConsumerGroup, plan.Name = config.VHost, config.Convention, config.ConsumerGroup, config.Name
+	plan.Migrating = types.BoolNull()
 	var before *partModel
 	replacing := state == nil && isSecondPlan(ctx, req.Private)
 	if state != nil {
 		before = &state.partModel
 		replaceChanged(resp, map[string][2]attr.Value{"topic": {state.Topic, plan.Topic}})
 	}
+	plan.planVia(&config.partModel, before, defaultVia(), resp)
 	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	extra, extraKnown := plan.extra(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !known || !extraKnown || !allKnown([]attr.Value{plan.Topic, plan.Name, plan.WorkQueueType}) {
+	if !known || !extraKnown || !allKnown([]attr.Value{plan.Topic, plan.Name, plan.WorkQueueType, plan.SettingsVia, plan.MergePolicy}) {
 		if state != nil {
 			replaceUnknown(resp, map[string]attr.Value{"name": plan.Name, "work_queue_type": plan.WorkQueueType, "extra_arguments": plan.ExtraArguments})
 		}
@@ -165,6 +172,7 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		}
 		plan.ID, plan.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
 		plan.Arguments, plan.Bindings = types.MapUnknown(types.StringType), types.SetUnknown(bindingType)
+		plan.Policy = plan.policyUnknown(types.StringType)
 	} else {
 		objects, err := r.objects(plan, extra)
 		if err != nil {
@@ -173,21 +181,29 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		}
 		r.fill(plan, objects)
 		r.warn(ctx, plan, extra, &resp.Diagnostics)
+		acknowledged := stringsOf(ctx, plan.AcknowledgeWarnings)
+		objects, unmerged := r.rt.withPolicies(ctx, &plan.partModel, acknowledged, objects, &resp.Diagnostics)
 		if !r.rt.checkPlan(ctx, planned{
 			vhost: plan.VHost.ValueString(), convention: topology.Convention(plan.Convention.ValueString()), objects: objects, exists: state != nil, replacing: replacing,
-			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: stringsOf(ctx, plan.AcknowledgeWarnings),
+			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: acknowledged, merge: plan.MergePolicy.ValueBool(),
 			resourceType: r.typeName(), importID: plan.ID.ValueString(),
 		}, &resp.Diagnostics) {
 			return
 		}
-		have := types.MapNull(types.StringType)
+		have, havePolicy := types.MapNull(types.StringType), map[string]map[string]string(nil)
 		if state != nil {
 			replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
 			if len(resp.RequiresReplace) == 0 {
-				have = state.Arguments
+				have, havePolicy = state.Arguments, map[string]map[string]string{state.Name.ValueString(): mapOf(ctx, state.Policy)}
 			}
 		}
-		plan.Arguments = planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, resp)
+		plan.Arguments = planQueue(ctx, objects.Queues[0], have, plan.IgnoreArguments, plan.migrates(), resp)
+		if plan.Policy = plan.policyUnknown(types.StringType); unmerged == nil {
+			plan.Policy = plan.policyOf(r.rt.planPolicies(ctx, &plan.partModel, objects.Queues, havePolicy, &resp.Diagnostics), plan.Name.ValueString())
+		} else {
+			r.rt.sayUnchecked(&resp.Diagnostics, unmerged)
+		}
+		r.rt.planMigration(ctx, plan.migration(ctx, state, objects), resp)
 	}
 	if state != nil && len(resp.RequiresReplace) > 0 {
 		vhost, name := state.VHost.ValueString(), state.Name.ValueString()
@@ -218,7 +234,8 @@ func (r *deadEndResource) fill(m *deadEndModel, objects topology.Objects) {
 }
 
 // finish computes, with everything known, what a plan may have left unknown.
-func (r *deadEndResource) finish(plan *deadEndModel, diags *diag.Diagnostics) (topology.Objects, bool) {
+func (r *deadEndResource) finish(ctx context.Context, plan *deadEndModel, diags *diag.Diagnostics) (topology.Objects, bool) {
+	plan.settleVia(defaultVia())
 	if !plan.settle(r.rt) {
 		addError(diags, "Could not apply the "+r.noun(), errUnknown)
 		return topology.Objects{}, false
@@ -232,23 +249,29 @@ func (r *deadEndResource) finish(plan *deadEndModel, diags *diag.Diagnostics) (t
 		return objects, false
 	}
 	r.fill(plan, objects)
+	objects, err = r.rt.withPolicies(ctx, &plan.partModel, stringsOf(ctx, plan.AcknowledgeWarnings), objects, diags)
+	if addError(diags, "Could not read the policies to merge", err); diags.HasError() {
+		return objects, false
+	}
 	if plan.Arguments.IsUnknown() {
 		plan.Arguments = stringMap(objects.Queues[0].Arguments.Canonical())
 	}
+	plan.Policy = plan.policyOf(plannedPolicies(objects.Queues), plan.Name.ValueString())
 	return objects, true
 }
 
 func (r *deadEndResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	defer deadEndForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan deadEndModel
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	objects, ok := r.finish(&plan, &resp.Diagnostics)
+	objects, ok := r.finish(ctx, &plan, &resp.Diagnostics)
 	if !ok {
 		return
 	}
 	left, err := r.rt.create(ctx, createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), merge: plan.MergePolicy.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
 		resourceType: r.typeName(), importID: plan.ID.ValueString(), diags: &resp.Diagnostics,
 	})
 	addError(&resp.Diagnostics, "Could not create the "+r.noun(), err)
@@ -258,6 +281,7 @@ func (r *deadEndResource) Create(ctx context.Context, req resource.CreateRequest
 }
 
 func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	defer deadEndForm.identify(ctx, &req.State, resp.Identity, &resp.Diagnostics)
 	var state deadEndModel
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
@@ -269,18 +293,31 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 	vhost := state.VHost.ValueString()
 	r.rt.see(objectKey("queue", vhost, state.Name.ValueString()))
 	live, err := admin.Queue(ctx, vhost, state.Name.ValueString())
+	if state.keepWhileMigrating(isMigrating(ctx, admin, vhost, state.Name.ValueString()), state.Arguments) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+		return
+	}
 	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+		if left, err := state.readPolicies(ctx, admin, []string{state.Name.ValueString()}); err == nil {
+			warnOfLeftPolicies(&resp.Diagnostics, vhost, left)
+		}
 		resp.State.RemoveResource(ctx)
 		return
 	}
 	if addError(&resp.Diagnostics, "Could not read the "+r.noun(), err); err != nil {
 		return
 	}
-	imported := state.Arguments.IsNull()
-	state.Arguments = stringMap(mirrorArguments(live))
-	if imported {
-		r.recognise(&state, live)
+	if state.Arguments.IsNull() { // it is being imported
+		err := r.recognise(ctx, admin, &state, live)
+		if addError(&resp.Diagnostics, "Could not import the "+r.noun(), err); err != nil {
+			return
+		}
 	}
+	policies, err := state.readPolicies(ctx, admin, []string{live.Name})
+	if addError(&resp.Diagnostics, "Could not read the policy of the "+r.noun(), err); err != nil {
+		return
+	}
+	state.Arguments, state.Policy = stringMap(mirrorArguments(live)), state.policyOf(policies, live.Name)
 	objects, err := r.objects(&state, nil)
 	if addError(&resp.Diagnostics, "Invalid "+r.noun(), err); err != nil {
 		return
@@ -295,26 +332,41 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 }
 
 // recognise fills in what the broker tells about a queue that is being imported.
-func (r *deadEndResource) recognise(state *deadEndModel, live rabbitmqadmin.LiveQueue) {
+func (r *deadEndResource) recognise(ctx context.Context, admin broker, state *deadEndModel, live rabbitmqadmin.LiveQueue) error {
+	settings, copied, err := state.recogniseVia(ctx, admin, map[string]map[string]string{live.Name: mirrorArguments(live)})
+	if err != nil {
+		return err
+	}
 	// Where the convention leaves the type open, that of the queue is what was asked for.
 	if kinds := topology.Convention(state.Convention.ValueString()).QueueTypes(); live.Type != kinds[0] && slices.Contains(kinds, live.Type) {
 		state.WorkQueueType = types.StringValue(string(live.Type))
 	}
 	if objects, err := r.objects(state, nil); err == nil {
-		state.recogniseExtra(objects.Queues, map[string]map[string]string{live.Name: mirrorArguments(live)})
+		state.recogniseExtra(objects.Queues, settings, copied)
 	}
+	return nil
 }
 
 func (r *deadEndResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan deadEndModel
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
+	defer deadEndForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	var plan, state deadEndModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
 		return
 	}
-	objects, ok := r.finish(&plan, &resp.Diagnostics)
+	objects, ok := r.finish(ctx, &plan, &resp.Diagnostics)
 	if !ok {
 		return
 	}
-	if err := r.rt.repairRoutes(ctx, plan.VHost.ValueString(), objects); err != nil {
+	err := r.rt.migrate(ctx, plan.migration(ctx, &state, objects), &resp.Diagnostics)
+	if err == nil {
+		err = r.rt.repairRoutes(ctx, plan.VHost.ValueString(), objects)
+	}
+	if err == nil {
+		err = r.rt.repairPolicies(ctx, plan.VHost.ValueString(), plan.MergePolicy.ValueBool(), objects.Queues)
+	}
+	if err != nil {
 		addError(&resp.Diagnostics, "Could not update the "+r.noun(), err)
 		return
 	}
@@ -330,6 +382,11 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if addError(&resp.Diagnostics, "Invalid "+r.noun(), err); err != nil {
 		return
 	}
+	err = r.rt.finishMigration(ctx, state.VHost.ValueString(), []string{state.Name.ValueString()})
+	if addError(&resp.Diagnostics, "Could not delete the "+r.noun(), err); err != nil {
+		clearPassed(ctx, resp.Private, &resp.Diagnostics)
+		return
+	}
 	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
 		VHost: state.VHost.ValueString(), Queues: []string{state.Name.ValueString()}, NotPointedAt: true,
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
@@ -341,8 +398,9 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 }
 
 func (r *deadEndResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	m := deadEndModel{partModel: nullPart(), AcknowledgeWarnings: types.SetNull(types.StringType), Arguments: types.MapNull(types.StringType), Bindings: types.SetNull(bindingType)}
-	id, topic, err := m.importPart(req.ID, "name")
+	defer deadEndForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	m := deadEndModel{partModel: nullPart(), migrateModel: nullMigrate(), AcknowledgeWarnings: types.SetNull(types.StringType), Arguments: types.MapNull(types.StringType), Policy: types.MapNull(types.StringType), Bindings: types.SetNull(bindingType)}
+	id, topic, err := m.importPart(deadEndForm.importText(ctx, req, &resp.Diagnostics), "name")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return
 	}

@@ -201,6 +201,7 @@ func exchangeDifferences(want topology.Arguments, shown map[string]string) []top
 }
 
 func (r *exchangeResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	defer exchangeForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan exchangeModel
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
@@ -274,6 +275,7 @@ func describeExchange(e rabbitmqadmin.LiveExchange) string {
 }
 
 func (r *exchangeResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	defer exchangeForm.identify(ctx, &req.State, resp.Identity, &resp.Diagnostics)
 	var state exchangeModel
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
@@ -303,6 +305,7 @@ func (r *exchangeResource) Read(ctx context.Context, req resource.ReadRequest, r
 }
 
 func (r *exchangeResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	defer exchangeForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan exchangeModel
 	// What can change in place concerns later applies only.
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); !resp.Diagnostics.HasError() {
@@ -355,7 +358,8 @@ func (r *exchangeResource) delete(ctx context.Context, state *exchangeModel, inU
 }
 
 func (r *exchangeResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	id, err := parseImportID(req.ID, "VHOST/NAME")
+	defer exchangeForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	id, err := parseImportID(exchangeForm.importText(ctx, req, &resp.Diagnostics), "VHOST/NAME")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return
 	}

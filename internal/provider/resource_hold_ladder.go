@@ -84,6 +84,7 @@ func (*holdLadderResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 				MarkdownDescription: "Every argument of every hold queue as canonical JSON, by queue and name. RabbitMQ cannot change a queue's arguments: " +
 					"a hold queue that differs is deleted, if it is empty, and made again. One that is missing on the broker is missing here.",
 			},
+			"policies": policiesAttribute("hold queue"),
 			"bindings": schema.SetNestedAttribute{
 				Computed: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -145,15 +146,17 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 		before = &state.partModel
 		replaceChanged(resp, map[string][2]attr.Value{"topic": {state.Topic, plan.Topic}})
 	}
+	plan.planVia(&config.partModel, before, defaultVia(), resp)
 	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	extra, extraKnown := plan.extra(&resp.Diagnostics)
 	_, delaysKnown, _ := durations(ctx, plan.Delays)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !known || !extraKnown || !delaysKnown || !allKnown([]attr.Value{plan.Topic, plan.JitterShards, plan.JitterFactor, plan.SequenceShards}) {
+	if !known || !extraKnown || !delaysKnown || !allKnown([]attr.Value{plan.Topic, plan.JitterShards, plan.JitterFactor, plan.SequenceShards, plan.SettingsVia, plan.MergePolicy}) {
 		plan.ID, plan.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
 		plan.Queues, plan.Arguments, plan.Bindings = types.ListUnknown(holdRefType), types.MapUnknown(queueArgumentsType), types.SetUnknown(bindingType)
+		plan.Policies = plan.policyUnknown(queueArgumentsType)
 	} else {
 		objects, err := r.objects(ctx, plan, extra)
 		if err != nil {
@@ -161,18 +164,25 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 			return
 		}
 		r.fill(plan, objects)
+		acknowledged := stringsOf(ctx, plan.AcknowledgeWarnings)
+		objects, unmerged := r.rt.withPolicies(ctx, &plan.partModel, acknowledged, objects, &resp.Diagnostics)
 		if !r.rt.checkPlan(ctx, planned{
 			vhost: plan.VHost.ValueString(), convention: topology.Convention(plan.Convention.ValueString()), objects: objects, exists: state != nil, replacing: replacing,
-			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: stringsOf(ctx, plan.AcknowledgeWarnings),
+			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: acknowledged, merge: plan.MergePolicy.ValueBool(),
 			resourceType: ladderTypeName, importID: plan.ID.ValueString(),
 		}, &resp.Diagnostics) {
 			return
 		}
-		have := map[string]map[string]string{}
+		have, havePolicies := map[string]map[string]string{}, map[string]map[string]string(nil)
 		if state != nil && len(resp.RequiresReplace) == 0 {
-			have = ladderArguments(state)
+			have, havePolicies = ladderArguments(state), argumentsByQueue(ctx, state.Policies)
 		}
 		plan.Arguments = r.planTiers(ctx, plan, objects, have, &resp.Diagnostics)
+		if plan.Policies = plan.policyUnknown(queueArgumentsType); unmerged == nil {
+			plan.Policies = plan.policiesOf(r.rt.planPolicies(ctx, &plan.partModel, objects.Queues, havePolicies, &resp.Diagnostics))
+		} else {
+			r.rt.sayUnchecked(&resp.Diagnostics, unmerged)
+		}
 	}
 	if state != nil && len(resp.RequiresReplace) > 0 {
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(state), plan.DeleteNonEmpty.ValueBool(), "replaced")
@@ -227,6 +237,7 @@ func (r *holdLadderResource) fill(m *holdLadderModel, objects topology.Objects) 
 
 // finish computes, with everything known, what a plan may have left unknown.
 func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, diags *diag.Diagnostics) (topology.Objects, bool) {
+	plan.settleVia(defaultVia())
 	if !plan.settle(r.rt) {
 		addError(diags, "Could not apply the hold ladder", errUnknown)
 		return topology.Objects{}, false
@@ -237,6 +248,11 @@ func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, 
 		return objects, false
 	}
 	r.fill(plan, objects)
+	objects, err = r.rt.withPolicies(ctx, &plan.partModel, stringsOf(ctx, plan.AcknowledgeWarnings), objects, diags)
+	if addError(diags, "Could not read the policies to merge", err); diags.HasError() {
+		return objects, false
+	}
+	plan.Policies = plan.policiesOf(plannedPolicies(objects.Queues))
 	if plan.Arguments.IsUnknown() {
 		computed := map[string]map[string]string{}
 		for _, q := range objects.Queues {
@@ -249,12 +265,13 @@ func (r *holdLadderResource) finish(ctx context.Context, plan *holdLadderModel, 
 
 func (r *holdLadderResource) createRequest(ctx context.Context, plan *holdLadderModel, objects topology.Objects, diags *diag.Diagnostics) createRequest {
 	return createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), merge: plan.MergePolicy.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
 		resourceType: ladderTypeName, importID: plan.ID.ValueString(), diags: diags,
 	}
 }
 
 func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	defer ladderForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan holdLadderModel
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...); resp.Diagnostics.HasError() {
 		return
@@ -269,8 +286,11 @@ func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequ
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	} else if len(left) > 0 {
 		// Nothing but what is left is the resource's own: not what it was to adopt, nor what it did not get to make.
-		owned := ladderArguments(&plan)
-		maps.DeleteFunc(owned, func(name string, _ map[string]string) bool { return !slices.Contains(left, name) })
+		notLeft := func(name string, _ map[string]string) bool { return !slices.Contains(left, name) }
+		owned, policies := ladderArguments(&plan), argumentsByQueue(ctx, plan.Policies)
+		maps.DeleteFunc(owned, notLeft)
+		maps.DeleteFunc(policies, notLeft)
+		plan.Policies = plan.policiesOf(policies)
 		refs := slices.DeleteFunc(objects.HoldRefs(), func(ref topology.HoldRef) bool { return !slices.Contains(left, ref.Name) })
 		plan.Arguments, plan.Queues = argumentsMap(owned), holdRefList(refs)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -278,6 +298,7 @@ func (r *holdLadderResource) Create(ctx context.Context, req resource.CreateRequ
 }
 
 func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	defer ladderForm.identify(ctx, &req.State, resp.Identity, &resp.Diagnostics)
 	var state holdLadderModel
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
@@ -287,9 +308,9 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	vhost := state.VHost.ValueString()
-	imported := state.Delays.IsNull()
-	if imported {
-		found, err := r.recognise(ctx, admin, &state)
+	imported := state.Arguments.IsNull()
+	if state.Delays.IsNull() {
+		found, err := r.recognise(ctx, admin, &state, &resp.Diagnostics)
 		if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
 			return
 		}
@@ -303,17 +324,29 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
 		return
 	}
+	settings, copied := live, topology.Arguments(nil)
+	if imported {
+		settings, copied, err = state.recogniseVia(ctx, admin, live)
+		if addError(&resp.Diagnostics, "Could not import the hold ladder", err); err != nil {
+			return
+		}
+	}
+	policies, err := state.readPolicies(ctx, admin, ownedQueues(&state))
 	if len(live) == 0 {
+		warnOfLeftPolicies(&resp.Diagnostics, vhost, policies)
 		resp.State.RemoveResource(ctx)
 		return
 	}
-	state.Arguments = argumentsMap(live)
+	if addError(&resp.Diagnostics, "Could not read the policies of the hold ladder", err); err != nil {
+		return
+	}
+	state.Arguments, state.Policies = argumentsMap(live), state.policiesOf(policies)
 	objects, err := r.objects(ctx, &state, nil)
 	if addError(&resp.Diagnostics, "Invalid hold ladder", err); err != nil {
 		return
 	}
 	if imported {
-		state.recogniseExtra(objects.Queues, live)
+		state.recogniseExtra(objects.Queues, settings, copied)
 	}
 	exchanges, bindings, err := mirrorRoutes(ctx, admin, vhost, objects)
 	if addError(&resp.Diagnostics, "Could not read the hold ladder", err); err != nil {
@@ -324,12 +357,13 @@ func (r *holdLadderResource) Read(ctx context.Context, req resource.ReadRequest,
 }
 
 // recognise fills in the tiers of a ladder that is being imported.
-func (r *holdLadderResource) recognise(ctx context.Context, admin broker, state *holdLadderModel) (bool, error) {
+func (r *holdLadderResource) recognise(ctx context.Context, admin broker, state *holdLadderModel, diags *diag.Diagnostics) (bool, error) {
 	queues, err := liveQueues(ctx, admin, state.VHost.ValueString())
 	if err != nil {
 		return false, err
 	}
 	refs, sequenceShards := state.identityOf(state.Topic).RecogniseLadder(queues)
+	warnOfGap(state, queues, refs, diags)
 	var delays []attr.Value
 	shards := int64(0)
 	for _, ref := range refs {
@@ -373,16 +407,21 @@ func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequ
 }
 
 func (r *holdLadderResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	defer ladderForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	m := holdLadderModel{
 		partModel: nullPart(), Delays: types.ListNull(types.StringType), Queues: types.ListNull(holdRefType),
-		Arguments: types.MapNull(queueArgumentsType), Bindings: types.SetNull(bindingType), AcknowledgeWarnings: types.SetNull(types.StringType),
+		Arguments: types.MapNull(queueArgumentsType), Policies: types.MapNull(queueArgumentsType), Bindings: types.SetNull(bindingType), AcknowledgeWarnings: types.SetNull(types.StringType),
 		Timeouts: timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{"update": types.StringType})},
 	}
-	_, topic, err := m.importPart(req.ID)
+	id, topic, err := m.importPart(ladderForm.importText(ctx, req, &resp.Diagnostics), "delays")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return
 	}
 	m.Topic = topic
 	m.ID = types.StringValue(r.importID(&m))
+	if err := r.importDelays(ctx, &m, id.params["delays"]); err != nil {
+		addError(&resp.Diagnostics, "Invalid import id", err)
+		return
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }

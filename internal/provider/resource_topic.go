@@ -97,6 +97,7 @@ func (r *topicResource) fill(ctx context.Context, m *topicModel, spec topology.S
 func (r *topicResource) finish(ctx context.Context, plan, config *topicModel, diags *diag.Diagnostics) (topology.Objects, bool) {
 	arguments, shards := plan.Arguments, plan.ShardArguments
 	plan.takeConfigured(config)
+	plan.settleVia(plan.defaultVia(ctx))
 	if !plan.settle(r.rt) {
 		addError(diags, "Could not apply the topic", errUnknown)
 		return topology.Objects{}, false
@@ -110,11 +111,16 @@ func (r *topicResource) finish(ctx context.Context, plan, config *topicModel, di
 	if !ok || !check(ctx, admin, spec, true, diags) {
 		return objects, false
 	}
+	objects, err = r.rt.withPolicies(ctx, &plan.partModel, stringsOf(ctx, plan.AcknowledgeWarnings), objects, diags)
+	if addError(diags, "Could not read the policies to merge", err); diags.HasError() {
+		return objects, false
+	}
 	computed := map[string]map[string]string{}
 	for _, q := range objects.Queues {
 		computed[q.Name] = q.Arguments.Canonical()
 	}
 	plan.show(computed)
+	plan.showPolicies(plannedPolicies(objects.Queues))
 	if !arguments.IsUnknown() {
 		plan.Arguments = arguments
 	}
@@ -142,6 +148,7 @@ func check(ctx context.Context, admin *rabbitmqadmin.Client, spec topology.Spec,
 }
 
 func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	defer topicForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan, config topicModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -165,7 +172,7 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 
 func (r *topicResource) createRequest(ctx context.Context, plan *topicModel, objects topology.Objects, diags *diag.Diagnostics) createRequest {
 	return createRequest{
-		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
+		vhost: plan.VHost.ValueString(), objects: objects, adopt: plan.AdoptExisting.ValueBool(), merge: plan.MergePolicy.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments),
 		resourceType: topicTypeName, importID: plan.ID.ValueString(), diags: diags,
 	}
 }
@@ -225,6 +232,7 @@ func awaitRoute(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, 
 }
 
 func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	defer topicForm.identify(ctx, &req.State, resp.Identity, &resp.Diagnostics)
 	var state topicModel
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
@@ -245,8 +253,17 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
 		return
 	}
+	if state.keepWhileMigrating(state.SequenceShards.ValueInt64() == 0 && isMigrating(ctx, admin, vhost, state.Name.ValueString()), state.Arguments) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+		return
+	}
+	policies, err := state.readPolicies(ctx, admin, state.workQueues())
 	if len(shown) == 0 {
+		warnOfLeftPolicies(&resp.Diagnostics, vhost, policies)
 		resp.State.RemoveResource(ctx)
+		return
+	}
+	if addError(&resp.Diagnostics, "Could not read the topic's policies", err); err != nil {
 		return
 	}
 	if imported {
@@ -256,6 +273,7 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		}
 	}
 	state.show(shown)
+	state.showPolicies(policies)
 	objects, err := state.routes(ctx)
 	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
 		return
@@ -282,6 +300,7 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 }
 
 func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	defer topicForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	var plan, state, config topicModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -294,13 +313,29 @@ func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		return
 	}
 	vhost := plan.VHost.ValueString()
-	err := r.makeMissing(ctx, &plan, objects, state.shown(ctx), &resp.Diagnostics)
+	var err error
+	redirected := !plan.DeadLetterQueue.Equal(state.DeadLetterQueue) // which a policy can do in place
+	if redirected {
+		err = r.checkDeadEnds(ctx, plan.Manifest.ValueString())
+	}
+	if err == nil {
+		err = r.rt.migrate(ctx, plan.migration(ctx, &state, objects), &resp.Diagnostics)
+	}
+	if err == nil {
+		err = r.makeMissing(ctx, &plan, objects, state.shown(ctx), &resp.Diagnostics)
+	}
 	if err == nil {
 		err = r.rt.repairRoutes(ctx, vhost, objects)
 	}
 	if err == nil {
+		err = r.rt.repairPolicies(ctx, vhost, plan.MergePolicy.ValueBool(), objects.Queues)
+	}
+	if err == nil {
 		// Bindings are not authoritative: only those that this resource made and makes no more are removed.
 		err = r.unbind(ctx, vhost, without(state.bindings(ctx), objects.Bindings))
+	}
+	if err == nil && redirected {
+		err = r.dropExchanges(ctx, &state, objects)
 	}
 	if err != nil {
 		addError(&resp.Diagnostics, "Could not update the topic", err)
@@ -317,6 +352,27 @@ func (r *topicResource) makeMissing(ctx context.Context, plan *topicModel, objec
 	}
 	_, err := r.rt.create(ctx, r.createRequest(ctx, plan, objects, diags))
 	return err
+}
+
+// dropExchanges deletes the exchanges that the topic needed and needs no more, where nothing else uses them.
+func (r *topicResource) dropExchanges(ctx context.Context, state *topicModel, objects topology.Objects) error {
+	old, err := state.routes(ctx)
+	if err != nil {
+		return err
+	}
+	admin, err := r.rt.admin()
+	if err != nil {
+		return err
+	}
+	for _, e := range old.Exchanges {
+		if slices.Contains(objects.Exchanges, e) {
+			continue
+		}
+		if err := r.rt.deleteExchange(ctx, admin, state.VHost.ValueString(), e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *topicResource) unbind(ctx context.Context, vhost string, bindings []topology.Binding) error {
@@ -339,6 +395,11 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	objects, err := state.routes(ctx)
 	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
+		return
+	}
+	err = r.rt.finishMigration(ctx, state.VHost.ValueString(), state.workQueues())
+	if addError(&resp.Diagnostics, "Could not delete the topic", err); err != nil {
+		clearPassed(ctx, resp.Private, &resp.Diagnostics)
 		return
 	}
 	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{

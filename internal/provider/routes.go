@@ -12,10 +12,17 @@ import (
 // ensureExchange declares an exchange of the contract. Several resources share it, so that finding it is no error.
 func (rt *runtime) ensureExchange(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, e topology.Exchange) (created bool, err error) {
 	defer rt.locks.lock(objectKey("exchange", vhost, e.Name))()
+	if rt.wasCreated(ensuredKey(vhost, e)) {
+		return false, nil
+	}
 	live, err := admin.Exchange(ctx, vhost, e.Name)
 	switch {
 	case errors.Is(err, rabbitmqadmin.ErrNotFound):
-		return true, admin.DeclareExchange(ctx, vhost, rabbitmqadmin.LiveExchange{Name: e.Name, VHost: vhost, Type: e.Type, Durable: true})
+		err := admin.DeclareExchange(ctx, vhost, rabbitmqadmin.LiveExchange{Name: e.Name, VHost: vhost, Type: e.Type, Durable: true})
+		if err == nil {
+			rt.noteCreated(ensuredKey(vhost, e))
+		}
+		return true, err
 	case err != nil:
 		return false, err
 	}
@@ -24,6 +31,11 @@ func (rt *runtime) ensureExchange(ctx context.Context, admin *rabbitmqadmin.Clie
 			"delete the exchange if nothing else uses it, or give the topic another name", e.Name, vhost, shown, e.Type)
 	}
 	return false, nil
+}
+
+// ensuredKey is for an exchange of the contract that this run made: the other resources of its topic need not look.
+func ensuredKey(vhost string, e topology.Exchange) string {
+	return objectKey(e.Type+" exchange of the contract", vhost, e.Name)
 }
 
 // bind makes a binding. Where one of the resource's own exchanges is gone again (another resource may have removed it
@@ -38,6 +50,7 @@ func (rt *runtime) bind(ctx context.Context, admin *rabbitmqadmin.Client, vhost 
 		if e.Name != b.Source {
 			continue
 		}
+		rt.forgetCreated(ensuredKey(vhost, e))
 		if _, err := rt.ensureExchange(ctx, admin, vhost, e); err != nil {
 			return err
 		}
@@ -71,6 +84,7 @@ func (rt *runtime) deleteExchange(ctx context.Context, admin *rabbitmqadmin.Clie
 		return nil
 	}
 	defer rt.locks.lock(objectKey("exchange", vhost, e.Name))()
+	rt.forgetCreated(ensuredKey(vhost, e))
 	_, _, err := admin.DeleteExchangeIfUnused(ctx, vhost, e.Name)
 	return err
 }

@@ -35,6 +35,10 @@ func (r *topicResource) recogniseShards(ctx context.Context, admin broker, state
 // recognise fills in what the broker tells about a topic that is being imported. shown are its work queue or its shards.
 func (r *topicResource) recognise(ctx context.Context, admin broker, state *topicModel, shown map[string]map[string]string) error {
 	vhost, id := state.VHost.ValueString(), state.identityOf(state.Name)
+	shown, copied, err := state.recogniseVia(ctx, admin, shown)
+	if err != nil {
+		return err
+	}
 	first := slices.Sorted(maps.Keys(shown))[0]
 	live := mirrored(first, shown[first])
 	if slices.Contains(id.Convention.QueueTypes(), live.Type) {
@@ -91,7 +95,8 @@ func (r *topicResource) recognise(ctx context.Context, admin broker, state *topi
 	if objects, err = state.routes(ctx); err != nil {
 		return err
 	}
-	state.recogniseExtra(slices.DeleteFunc(objects.Queues, func(q topology.Queue) bool { return shown[q.Name] == nil }), shown)
+	state.recogniseExtra(slices.DeleteFunc(objects.Queues, func(q topology.Queue) bool { return shown[q.Name] == nil }), shown, copied)
+	state.recogniseRetry(ctx)
 	return nil
 }
 
@@ -115,13 +120,15 @@ func (r *topicResource) recogniseArguments(ctx context.Context, state *topicMode
 }
 
 func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	defer topicForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
 	m := topicModel{
-		partModel: nullPart(), HoldQueues: types.ListNull(holdRefType), Retry: types.ObjectNull(retryAttrTypes), Bindings: types.SetNull(bindingType),
+		partModel: nullPart(), migrateModel: nullMigrate(), HoldQueues: types.ListNull(holdRefType), Retry: types.ObjectNull(retryAttrTypes), Bindings: types.SetNull(bindingType),
 		AllowMessageLoss: types.BoolValue(false), AcknowledgeWarnings: types.SetNull(types.StringType),
 		Sequenced: types.BoolValue(false), Arguments: types.MapNull(types.StringType), ShardArguments: types.MapNull(queueArgumentsType),
+		Policy: types.MapNull(types.StringType), ShardPolicies: types.MapNull(queueArgumentsType),
 		HomeBindings: types.SetNull(bindingType),
 	}
-	_, topic, err := m.importPart(req.ID)
+	_, topic, err := m.importPart(topicForm.importText(ctx, req, &resp.Diagnostics))
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 
 type topicModel struct {
 	partModel
+	migrateModel
 	Name                types.String `tfsdk:"name"`
 	QueueType           types.String `tfsdk:"queue_type"`
 	DeadLetterQueue     types.String `tfsdk:"dead_letter_queue"`
@@ -33,6 +34,8 @@ type topicModel struct {
 	AcknowledgeWarnings types.Set    `tfsdk:"acknowledge_warnings"`
 	Arguments           types.Map    `tfsdk:"arguments"`
 	ShardArguments      types.Map    `tfsdk:"shard_arguments"`
+	Policy              types.Map    `tfsdk:"policy"`
+	ShardPolicies       types.Map    `tfsdk:"shard_policies"`
 	HomeBindings        types.Set    `tfsdk:"home_bindings"`
 	Manifest            types.String `tfsdk:"manifest"`
 }
@@ -65,7 +68,7 @@ func (m *topicModel) takeConfigured(config *topicModel) {
 	m.QueueType, m.Park, m.Retry = config.QueueType, config.Park, config.Retry
 }
 
-// unknown sets every computed attribute that the configuration leaves out to unknown.
+// unknown sets every computed attribute that the configuration leaves out to unknown, but for those of the queues.
 func (m *topicModel) unknown(ctx context.Context) {
 	m.ID, m.Exchanges = types.StringUnknown(), types.SetUnknown(types.StringType)
 	if m.QueueType.IsNull() {
@@ -75,7 +78,6 @@ func (m *topicModel) unknown(ctx context.Context) {
 		m.Park = types.StringUnknown()
 	}
 	m.Retry = m.retryUnknown(ctx)
-	m.Arguments, m.ShardArguments = types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
 	m.HomeBindings = types.SetUnknown(bindingType)
 	m.Manifest = types.StringUnknown()
 }
@@ -195,6 +197,38 @@ func (m *topicModel) shown(ctx context.Context) map[string]map[string]string {
 		return argumentsByQueue(ctx, m.ShardArguments)
 	}
 	return map[string]map[string]string{m.Name.ValueString(): mapOf(ctx, m.Arguments)}
+}
+
+// showPolicies sets the policy of the work queue or, by name, those of the shards.
+func (m *topicModel) showPolicies(policies map[string]map[string]string) {
+	if m.SequenceShards.ValueInt64() > 0 {
+		m.Policy, m.ShardPolicies = types.MapNull(types.StringType), m.policiesOf(policies)
+		return
+	}
+	m.Policy, m.ShardPolicies = m.policyOf(policies, m.Name.ValueString()), types.MapNull(queueArgumentsType)
+}
+
+// shownPolicies are the policies that [topicModel.showPolicies] set.
+func (m *topicModel) shownPolicies(ctx context.Context) map[string]map[string]string {
+	if m.SequenceShards.ValueInt64() > 0 {
+		return argumentsByQueue(ctx, m.ShardPolicies)
+	}
+	return map[string]map[string]string{m.Name.ValueString(): mapOf(ctx, m.Policy)}
+}
+
+// defaultVia is settings_via where nothing says it: it follows from the strategy.
+func (m *topicModel) defaultVia(ctx context.Context) types.String {
+	if m.Retry.IsUnknown() {
+		return types.StringUnknown()
+	}
+	var r retryModel
+	if m.Retry.IsNull() || m.Retry.As(ctx, &r, basetypes.ObjectAsOptions{}).HasError() {
+		return defaultVia()
+	}
+	if r.Strategy.IsUnknown() {
+		return types.StringUnknown()
+	}
+	return types.StringValue(string(topology.DefaultSettingsVia(topology.Strategy(r.Strategy.ValueString()))))
 }
 
 // spec reads the model as what is asked for. known is false while anything that names or arguments depend on is not

@@ -15,12 +15,13 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-// refuseDelaysTwice refuses delays beside a ladder, as far as both are known.
+// refuseDelaysTwice refuses delays beside a ladder, as far as both are known. Those that the ladder has are what the command
+// line writes down of a topic that is imported.
 func (m *topicModel) refuseDelaysTwice(diags *diag.Diagnostics) {
 	if m.HoldQueues.IsNull() || m.HoldQueues.IsUnknown() || m.Retry.IsNull() || m.Retry.IsUnknown() {
 		return
 	}
-	if !m.Retry.Attributes()["delays"].IsNull() {
+	if delays := m.Retry.Attributes()["delays"]; !delays.IsNull() && !m.delaysOf().Equal(delays) {
 		diags.AddAttributeError(path.Root("retry").AtName("delays"), "Delays are given twice",
 			"The topic has hold_queues, and their delays are the topic's: leave retry.delays out, or hold_queues.")
 	}
@@ -38,6 +39,7 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	// Everything computed is computed anew from the configuration, so that removing an attribute unsets it.
 	plan.VHost, plan.Convention, plan.ConsumerGroup = config.VHost, config.Convention, config.ConsumerGroup
 	plan.takeConfigured(config)
+	plan.Migrating = types.BoolNull()
 	plan.refuseDelaysTwice(&resp.Diagnostics)
 	var before *partModel
 	replacing := state == nil && isSecondPlan(ctx, req.Private)
@@ -45,18 +47,18 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		before = &state.partModel
 		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}, "sequence_shards": {state.SequenceShards, plan.SequenceShards}})
 	}
+	plan.planVia(&config.partModel, before, plan.defaultVia(ctx), resp)
 	known := r.rt.planIdentity(ctx, &plan.partModel, before, resp)
 	spec, specKnown := plan.spec(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !known || !specKnown || plan.Name.IsUnknown() {
-		arguments, shards := r.planArguments(ctx, plan, state, resp)
+	if !known || !specKnown || !allKnown([]attr.Value{plan.Name, plan.SettingsVia, plan.MergePolicy}) {
+		r.planArguments(ctx, plan, state, resp)
 		if resp.Diagnostics.HasError() {
 			return
 		}
 		plan.unknown(ctx)
-		plan.Arguments, plan.ShardArguments = arguments, shards
 	} else {
 		objects, ok := r.fill(ctx, plan, spec, &resp.Diagnostics)
 		if !ok {
@@ -66,14 +68,17 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 			return
 		}
 		plan.warn(ctx, spec, &resp.Diagnostics)
+		acknowledged := stringsOf(ctx, plan.AcknowledgeWarnings)
+		objects, unmerged := r.rt.withPolicies(ctx, &plan.partModel, acknowledged, objects, &resp.Diagnostics)
 		if !r.rt.checkPlan(ctx, planned{
 			vhost: plan.VHost.ValueString(), convention: spec.Convention, objects: objects, spec: &spec, exists: state != nil, replacing: replacing,
-			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: stringsOf(ctx, plan.AcknowledgeWarnings),
+			adopt: plan.AdoptExisting.ValueBool(), ignore: stringsOf(ctx, plan.IgnoreArguments), acknowledged: acknowledged, merge: plan.MergePolicy.ValueBool(),
 			resourceType: topicTypeName, importID: plan.ID.ValueString(),
 		}, &resp.Diagnostics) {
 			return
 		}
-		plan.Arguments, plan.ShardArguments = planWorkQueues(ctx, plan, state, objects.Queues, resp)
+		r.planWorkQueues(ctx, plan, state, objects.Queues, unmerged, resp)
+		r.rt.planMigration(ctx, plan.migration(ctx, state, objects), resp)
 	}
 	if state != nil && len(resp.RequiresReplace) > 0 {
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
@@ -81,47 +86,69 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// planWorkQueues plans the arguments of the work queue or of the shards, compared with what the state has of them.
-func planWorkQueues(ctx context.Context, plan, state *topicModel, queues []topology.Queue, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
+// planWorkQueues plans the arguments and the policies of the work queue or of the shards, compared with what the state has
+// of them. unmerged is why it is not known what the policies are to be; nil where it is.
+func (r *topicResource) planWorkQueues(ctx context.Context, plan, state *topicModel, queues []topology.Queue, unmerged error, resp *resource.ModifyPlanResponse) {
 	compared := state != nil && len(resp.RequiresReplace) == 0
-	if plan.SequenceShards.ValueInt64() == 0 {
-		have := types.MapNull(types.StringType)
-		if compared {
-			have = state.Arguments
-		}
-		return planQueue(ctx, queues[0], have, plan.IgnoreArguments, resp), types.MapNull(queueArgumentsType)
-	}
-	have := map[string]map[string]string{}
+	have, haveShards, havePolicies := types.MapNull(types.StringType), map[string]map[string]string{}, map[string]map[string]string(nil)
 	if compared {
-		have = state.shown(ctx)
+		have, haveShards, havePolicies = state.Arguments, state.shown(ctx), state.shownPolicies(ctx)
 	}
-	return stringMap(nil), planShards(ctx, queues, have, plan.IgnoreArguments, resp)
+	if plan.SequenceShards.ValueInt64() == 0 {
+		plan.Arguments, plan.ShardArguments = planQueue(ctx, queues[0], have, plan.IgnoreArguments, plan.migrates(), resp), types.MapNull(queueArgumentsType)
+	} else {
+		plan.Arguments, plan.ShardArguments = stringMap(nil), planShards(ctx, queues, haveShards, plan.IgnoreArguments, resp)
+	}
+	if unmerged != nil {
+		plan.policiesUnknown()
+		r.rt.sayUnchecked(&resp.Diagnostics, unmerged)
+		return
+	}
+	plan.showPolicies(r.rt.planPolicies(ctx, &plan.partModel, queues, havePolicies, &resp.Diagnostics))
 }
 
-// planArguments plans the arguments of the work queue or of the shards while something else of the topic is not known
-// yet. They are unknown only where they depend on it, and then an existing queue is replaced.
-func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) (arguments, shards types.Map) {
-	unknown, unknownShards := types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
+// policiesUnknown leaves open what the policies of the queues are.
+func (m *topicModel) policiesUnknown() {
+	m.Policy, m.ShardPolicies = m.policyUnknown(types.StringType), m.policyUnknown(queueArgumentsType)
+	switch {
+	case m.SequenceShards.IsUnknown():
+	case m.SequenceShards.ValueInt64() > 0:
+		m.Policy = types.MapNull(types.StringType)
+	default:
+		m.ShardPolicies = types.MapNull(queueArgumentsType)
+	}
+}
+
+// planArguments plans the arguments and policies of the work queue or of the shards while something else of the topic is
+// not known yet. They are unknown only where they depend on it, and then an existing queue is replaced, unless that is
+// the policy's.
+func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) {
+	plan.Arguments, plan.ShardArguments = types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
+	plan.policiesUnknown()
 	spec, known := plan.queueSpec(ctx, &resp.Diagnostics)
-	if !known {
+	if !known || !allKnown([]attr.Value{plan.SettingsVia, plan.MergePolicy}) {
 		if state != nil {
 			depends := map[string]attr.Value{
-				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType, "dead_letter_queue": plan.DeadLetterQueue,
-				"delivery_limit": plan.DeliveryLimit, "max_priority": plan.MaxPriority, "sequenced": plan.Sequenced, "sequence_shards": plan.SequenceShards,
+				"extra_arguments": plan.ExtraArguments, "queue_type": plan.QueueType,
+				"max_priority": plan.MaxPriority, "sequenced": plan.Sequenced, "sequence_shards": plan.SequenceShards,
 			}
-			if plan.retryDecides(ctx) {
-				depends["retry"] = types.ObjectUnknown(retryAttrTypes)
+			if !plan.viaPolicy() {
+				depends["dead_letter_queue"], depends["delivery_limit"] = plan.DeadLetterQueue, plan.DeliveryLimit
+				if plan.retryDecides(ctx) {
+					depends["retry"] = types.ObjectUnknown(retryAttrTypes)
+				}
 			}
 			replaceUnknown(resp, depends)
 		}
-		return unknown, unknownShards
+		return
 	}
 	objects, err := spec.BuildWorkQueue()
 	if err != nil {
 		addError(&resp.Diagnostics, "Invalid topic", err)
-		return unknown, unknownShards
+		return
 	}
-	return planWorkQueues(ctx, plan, state, objects.Queues, resp)
+	objects, unmerged := r.rt.withPolicies(ctx, &plan.partModel, stringsOf(ctx, plan.AcknowledgeWarnings), objects, &resp.Diagnostics)
+	r.planWorkQueues(ctx, plan, state, objects.Queues, unmerged, resp)
 }
 
 // warn adds the topic's standing warnings that are not acknowledged.

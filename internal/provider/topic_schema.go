@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
@@ -16,7 +17,7 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (*topicResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	bindingAttributes := func(computed bool) schema.NestedAttributeObject {
 		return schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"exchange":    schema.StringAttribute{Required: !computed, Computed: computed, MarkdownDescription: "The exchange."},
@@ -38,7 +39,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			"dead_letter_queue": schema.StringAttribute{
 				Optional: true, Validators: nameOf("dead-letter queue"),
 				MarkdownDescription: "The name of the queue for messages that failed for good: the `name` of a `redeliver_rabbitmq_dead_letter_queue`. " +
-					"A topic without one is refused unless `allow_message_loss` is true. Changing it replaces the queue.",
+					"A topic without one is refused unless `allow_message_loss` is true. Changing it replaces the queue, unless `settings_via` is `policy`.",
 			},
 			"parked_queue": schema.StringAttribute{
 				Optional: true, Validators: nameOf("parked queue"),
@@ -61,7 +62,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 						Optional: true, Computed: true, Validators: oneOf(topology.Strategies()),
 						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer; the default), `broker_delayed` (in the work queue itself, which RabbitMQ " + topology.BrokerDelayedSince + " and later can delay), " +
 							"`republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above). The first two need read permission only, the others publish a copy. " +
-							"Changing to or from `broker_delayed` replaces the queue.",
+							"Changing to or from `broker_delayed` replaces the queue, unless its `settings_via` is `policy`.",
 					},
 					"max_retries": schema.Int64Attribute{
 						Optional: true, Computed: true, Validators: []validator.Int64{int64validator.AtLeast(0)},
@@ -74,11 +75,11 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 					},
 					"delay_min": schema.StringAttribute{
 						Optional: true, Validators: durationText(),
-						MarkdownDescription: "What `broker_delayed` has instead of `delays`: a message waits `delay_min` times its retries, at most `delay_max`. Changing it replaces the queue.",
+						MarkdownDescription: "What `broker_delayed` has instead of `delays`: a message waits `delay_min` times its retries, at most `delay_max`. Changing it replaces the queue, unless `settings_via` is `policy`.",
 					},
 					"delay_max": schema.StringAttribute{
 						Optional: true, Validators: durationText(),
-						MarkdownDescription: "The longest wait under `broker_delayed`. Changing it replaces the queue.",
+						MarkdownDescription: "The longest wait under `broker_delayed`. Changing it replaces the queue, unless `settings_via` is `policy`.",
 					},
 					"last_delay_repeats": schema.BoolAttribute{
 						Optional:            true,
@@ -116,7 +117,7 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			"delivery_limit": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.AtLeast(1)},
 				MarkdownDescription: "The work queue's `x-delivery-limit`, a backstop against crash loops and not the retry budget. Under the `redeliver` convention it defaults to the smallest of 50, 100, 200, 500 and 1000 " +
-					"that is at least `max_retries` + 10. Changing it replaces the queue.",
+					"that is at least `max_retries` + 10. Changing it replaces the queue, unless `settings_via` is `policy`.",
 			},
 			"max_priority": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 255)},
@@ -137,6 +138,11 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 				Computed: true, ElementType: queueArgumentsType,
 				MarkdownDescription: "With `sequence_shards`, what `arguments` is without: every argument of every shard, by queue and name. A shard that is missing on the broker is missing here, and made again in place.",
 			},
+			"policy": policyAttribute("the work queue"),
+			"shard_policies": schema.MapAttribute{
+				Computed: true, ElementType: queueArgumentsType,
+				MarkdownDescription: "With `sequence_shards`, what `policy` is without, by queue.",
+			},
 			"home_bindings": schema.SetNestedAttribute{
 				Computed: true, NestedObject: bindingAttributes(true),
 				MarkdownDescription: "The bindings that the convention itself needs, such as the one that leads expired messages home under `acemq`, or that of every shard under `shove`. One that is missing on the broker shows as drift.",
@@ -147,4 +153,5 @@ func (*topicResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *
 			},
 		}),
 	}
+	maps.Copy(resp.Schema.Attributes, migrateAttributes(ctx, "the work queue"))
 }

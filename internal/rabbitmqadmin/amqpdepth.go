@@ -63,7 +63,7 @@ func (a *amqpDepths) depths(ctx context.Context, vhost string, queues []string) 
 		case ctx.Err() != nil:
 			v.drop()
 			return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
-		case round >= a.cfg.MaxRetries && !kept, !passing(err):
+		case round >= a.cfg.MaxRetries && !kept, !passing(err) && (!kept || a.cfg.Token == nil): // a new connection has the token of now
 			return nil, err
 		}
 		v.drop()
@@ -136,7 +136,7 @@ func (a *amqpDepths) ask(ctx context.Context, v *amqpVHost, vhost string, queues
 			channel = nil // the broker closed it
 		default:
 			channel = nil
-			return nil, fmt.Errorf("asking for the exact depth of queue %q in vhost %q over AMQP as user %q: %w%s", name, vhost, a.cfg.Username, err, amqpAdvice(refusal))
+			return nil, fmt.Errorf("asking for the exact depth of queue %q in vhost %q over AMQP as %s: %w%s", name, vhost, a.cfg.amqpIdentity(), err, amqpAdvice(refusal))
 		}
 	}
 	return out, nil
@@ -163,6 +163,9 @@ func (a *amqpDepths) connect(ctx context.Context, v *amqpVHost, vhost string) er
 			v.conn, v.raw = conn, raw
 			return nil
 		}
+		if why := a.cfg.amqpNotAccepted(err); why != "" {
+			err = fmt.Errorf("%w (%s)", err, why)
+		}
 		e.Endpoints = append(e.Endpoints, endpoint.String())
 		e.Causes = append(e.Causes, err)
 	}
@@ -172,9 +175,13 @@ func (a *amqpDepths) connect(ctx context.Context, v *amqpVHost, vhost string) er
 func (a *amqpDepths) dial(ctx context.Context, endpoint *url.URL, vhost string) (*amqp091.Connection, net.Conn, error) {
 	var raw net.Conn
 	stop := func() bool { return false }
+	sasl, err := a.cfg.SASL()
+	if err != nil {
+		return nil, nil, err
+	}
 	cfg := amqp091.Config{
 		Vhost:      vhost,
-		SASL:       []amqp091.Authentication{&amqp091.PlainAuth{Username: a.cfg.Username, Password: a.cfg.Password}},
+		SASL:       []amqp091.Authentication{sasl},
 		Properties: amqp091.NewConnectionProperties(),
 		Dial: func(network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)

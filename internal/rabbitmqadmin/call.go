@@ -123,6 +123,10 @@ func (x *call) roundTrip(req *http.Request) (*answer, error) {
 	}
 	c := x.client
 	for round := 0; ; round++ {
+		// Each time: a token may expire while a broker is waited for.
+		if err := c.cfg.authorize(req.Header); err != nil {
+			return nil, x.failure(req, 0, err)
+		}
 		outcome, wait := x.round(req, body)
 		switch {
 		case outcome.answer != nil && !retryStatus(outcome.answer.status):
@@ -234,9 +238,6 @@ func (x *call) request(ctx context.Context, req *http.Request, body []byte, at i
 		return nil, err
 	}
 	out.Header = req.Header.Clone()
-	if c.cfg.Username == "" {
-		out.Header.Del("Authorization")
-	}
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", c.cfg.UserAgent)
 	for name, values := range c.cfg.Headers {

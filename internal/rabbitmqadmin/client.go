@@ -21,6 +21,7 @@ type Client struct {
 	requests  atomic.Int64
 
 	exchanges    exchangeLocks
+	policyWrites chan struct{} // a slot for each
 	counts       *sharedRead[map[string]counts]
 	queues       *sharedRead[[]LiveQueue]
 	exchangeList *sharedRead[[]LiveExchange]
@@ -68,19 +69,20 @@ func New(cfg Config) (*Client, error) {
 		cfg:       cfg,
 		endpoints: endpoints,
 		http: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
+			Proxy:               cfg.proxy(),
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			TLSClientConfig:     cfg.TLS.Clone(),
 			TLSHandshakeTimeout: tlsHandshakeTimeout,
 			MaxIdleConnsPerHost: idleConnsPerHost,
 			IdleConnTimeout:     idleTimeout,
 		},
-		readable:    map[vhostAt]bool{},
-		large:       map[string]bool{},
-		pause:       pause,
-		unknownWait: unknownWait,
-		unknownPoll: unknownPoll,
-		pageAbove:   pageAbove,
+		policyWrites: make(chan struct{}, policyWritesAtOnce),
+		readable:     map[vhostAt]bool{},
+		large:        map[string]bool{},
+		pause:        pause,
+		unknownWait:  unknownWait,
+		unknownPoll:  unknownPoll,
+		pageAbove:    pageAbove,
 	}
 	if len(amqpEndpoints) > 0 {
 		c.amqp = newAMQPDepths(cfg, amqpEndpoints)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,9 +32,18 @@ type Config struct {
 	// AMQPEndpoints are "amqp://host:5672" or "amqps://host:5671", of the same cluster and for the same user. With them
 	// [Client.SafeDelete] asks for exact depths and need not wait for the statistics. Optional.
 	AMQPEndpoints []string
-	// Username and Password authenticate every request. An empty Username sends no basic authentication: Headers may
-	// carry another one.
+	// Username and Password authenticate every request and connection. An empty Username sends no basic authentication:
+	// Headers may carry another one, or the server in front of the management API add one.
 	Username, Password string
+	// Token returns an OAuth 2 access token, which authenticates instead of a user and a password. It is asked before
+	// every request and connection, so that one which was renewed is used at once. Its error is shown, and ends the call.
+	Token func() (string, error)
+	// External authenticates AMQP connections by the client certificate in TLS (the SASL mechanism EXTERNAL), and not by
+	// what authenticates requests to the management API, which knows no certificates.
+	External bool
+	// Proxy is the HTTP proxy that requests to the management API take; nil is what HTTP_PROXY, HTTPS_PROXY and NO_PROXY
+	// of the environment say. AMQP takes none.
+	Proxy *url.URL
 	// TLS is used for https and amqps; nil verifies against the system's roots. It is copied.
 	TLS *tls.Config
 	// Headers are sent with every request to the management API, in addition to the client's own and instead of them
@@ -92,6 +103,14 @@ func (cfg Config) validate() error {
 		return errors.New("the user name has a colon in it, which basic authentication cannot carry: use another user")
 	case cfg.Username == "" && cfg.Password != "":
 		return errors.New("a password is given without a user name: set both, or neither")
+	case cfg.Token != nil && cfg.Username != "":
+		return errors.New("a token and a user name are given, and either authenticates: set one of them")
+	case cfg.External && (cfg.TLS == nil || len(cfg.TLS.Certificates) == 0):
+		return errors.New("EXTERNAL authenticates by a client certificate, and none is given: set one, with its key")
+	case cfg.External && slices.ContainsFunc(cfg.AMQPEndpoints, func(a string) bool { return !strings.HasPrefix(a, "amqps://") }):
+		return errors.New("EXTERNAL authenticates by the certificate of a TLS connection, and an AMQP endpoint is without TLS: it has to begin with amqps://")
+	case cfg.Proxy != nil && (cfg.Proxy.Host == "" || cfg.Proxy.Scheme != "http" && cfg.Proxy.Scheme != "https"):
+		return errors.New("the HTTP proxy has to be an address like http://HOST:PORT or https://HOST:PORT")
 	case !validHeaderValue(cfg.UserAgent):
 		return errors.New("the user agent has a line break or another control character in it: remove it")
 	}

@@ -71,6 +71,12 @@ func (c *Client) countConsumers(ctx context.Context, vhost string) (map[string][
 
 // seesConnections reports whether the user is shown what is not their own.
 func (c *Client) seesConnections(ctx context.Context) (bool, error) {
+	tags, _, err := c.view.user.get(ctx, everything)
+	return slices.Contains(tags, "monitoring") || slices.Contains(tags, "administrator"), err
+}
+
+// userTags are what the user may do with the management API.
+func (c *Client) userTags(ctx context.Context) (tags, error) {
 	var got struct {
 		Tags tags `json:"tags"`
 	}
@@ -80,7 +86,7 @@ func (c *Client) seesConnections(ctx context.Context) (bool, error) {
 		_, err := rh.Whoami()
 		return err
 	})
-	return slices.Contains(got.Tags, "monitoring") || slices.Contains(got.Tags, "administrator"), err
+	return got.Tags, err
 }
 
 // tags are a list, which brokers before 3.11 write as text with commas.

@@ -93,7 +93,7 @@ func (w *cycleWalk) from(ctx context.Context, way []string) ([]string, error) {
 // routeOf is where a queue sends what it dead-letters; dead is false where that is nowhere.
 func (w *cycleWalk) routeOf(ctx context.Context, name string) (route deadLetterRoute, dead bool, err error) {
 	q, isPlanned := w.plan.queue(name)
-	live := LiveQueue{Name: name, Arguments: q.Arguments}
+	live := LiveQueue{Name: name, Arguments: q.Settings()}
 	if !isPlanned {
 		var found bool
 		if live, found, err = w.v.FindQueue(ctx, w.vhost, name); err != nil || !found {

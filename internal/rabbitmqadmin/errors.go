@@ -18,6 +18,8 @@ var (
 	ErrUnauthorized = errors.New("unauthorized")
 	// ErrCredentials: the user name or the password is wrong.
 	ErrCredentials = errors.New("wrong credentials")
+	// ErrToken: the access token could not be had, or is none.
+	ErrToken = errors.New("no access token")
 	// ErrPermission: the user is known, and lacks a tag or a permission.
 	ErrPermission = errors.New("missing permission")
 )

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -23,8 +24,13 @@ func connectionHint(err error) string {
 		record    tls.RecordHeaderError
 		alert     tls.AlertError
 		dns       *net.DNSError
+		op        *net.OpError
 	)
 	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return "that is the HTTP proxy: http_proxy, or HTTP_PROXY and HTTPS_PROXY of the environment, name it, and NO_PROXY exempts hosts"
+	case proxyWantsCredentials(err):
+		return "the HTTP proxy wants credentials: put them into the URL in http_proxy"
 	case errors.As(err, &authority):
 		return "the server's certificate is signed by an authority that is not trusted here: give its CA certificate"
 	case errors.As(err, &hostname):
@@ -58,5 +64,11 @@ func permanentFailure(err error) bool {
 	return errors.As(err, &verification) || errors.As(err, &record) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") ||
 		strings.Contains(err.Error(), "malformed HTTP response") ||
-		strings.Contains(err.Error(), "remote error: tls:")
+		strings.Contains(err.Error(), "remote error: tls:") ||
+		proxyWantsCredentials(err)
+}
+
+// proxyWantsCredentials tells what net/http makes of a proxy's 407 to CONNECT.
+func proxyWantsCredentials(err error) bool {
+	return err.Error() == http.StatusText(http.StatusProxyAuthRequired)
 }

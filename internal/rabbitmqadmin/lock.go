@@ -84,7 +84,7 @@ func take(ctx context.Context, slots chan<- struct{}) error {
 	case slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for another write to the same exchange: %w", ctx.Err())
+		return fmt.Errorf("waiting for other writes of this run: %w", ctx.Err())
 	}
 }
 

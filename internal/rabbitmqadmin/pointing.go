@@ -22,6 +22,8 @@ type deadLetterRoute struct {
 	key      string
 	// keepsKey: there is no routing key of the queue's own, so that messages keep theirs, whatever they are.
 	keepsKey bool
+	// keeps: what finds no target stays in the queue.
+	keeps bool
 }
 
 // PointingAt names the queues whose dead letters can get to queue, in alphabetical order. A queue's own arguments count,
@@ -29,8 +31,32 @@ type deadLetterRoute struct {
 // queue's name; through another exchange if its bindings lead there for that key: exactly for direct, fanout and topic
 // exchanges, and on the assumption that every binding matches for all other types, for queues that keep the messages'
 // own keys, and for alternate exchanges.
+//
+// In a vhost whose lists take long to read they may be some seconds old: see [sharedRead.recent].
 func (c *Client) PointingAt(ctx context.Context, vhost, queue string) ([]string, error) {
+	at := &recent{Client: c}
+	by, err := pointingAt(ctx, at, vhost, queue)
+	if err != nil || !at.aged {
+		return by, err
+	}
+	if left, err := c.still(ctx, vhost, by); err != nil || len(left) == 0 {
+		return nil, err
+	}
 	return pointingAt(ctx, fresh{c}, vhost, queue)
+}
+
+// still are those of the queues that are there: what a list says that is some seconds old may have been deleted since.
+func (c *Client) still(ctx context.Context, vhost string, queues []string) ([]string, error) {
+	var left []string
+	for _, name := range queues {
+		switch _, err := c.Queue(ctx, vhost, name); {
+		case err == nil:
+			left = append(left, name)
+		case gone(err) != nil:
+			return nil, err
+		}
+	}
+	return left, nil
 }
 
 // PointingAt is [Client.PointingAt] as the view knows it.
@@ -48,6 +74,28 @@ type sight interface {
 	definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error)
 }
 
+// recent is a sight whose lists may be some seconds old, if it takes long to read them. aged says that one was.
+type recent struct {
+	*Client
+	aged bool
+}
+
+func (r *recent) Queues(ctx context.Context, vhost string) ([]LiveQueue, error) {
+	all, aged, err := r.queues.recent(ctx, vhost)
+	r.aged = r.aged || aged
+	return all, err
+}
+
+func (r *recent) exchanges(ctx context.Context, vhost string) ([]LiveExchange, error) {
+	all, aged, err := r.exchangeList.recent(ctx, vhost)
+	r.aged = r.aged || aged
+	return all, err
+}
+
+func (r *recent) definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error) {
+	return fresh{r.Client}.definitions(ctx, vhost)
+}
+
 // fresh is a sight that reads when it is asked.
 type fresh struct{ *Client }
 
@@ -60,12 +108,12 @@ func (f fresh) exchanges(ctx context.Context, vhost string) ([]LiveExchange, err
 }
 
 func (f fresh) definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error) {
-	policies, err := f.listPolicies(ctx, vhost)
+	policies, err := f.Policies(ctx, vhost)
 	return definitionsOf(policies), err
 }
 
 func (v *View) exchanges(ctx context.Context, vhost string) ([]LiveExchange, error) {
-	return v.vhosts.get(vhost).exchanges.list(ctx)
+	return v.Exchanges(ctx, vhost)
 }
 
 func (v *View) definitions(ctx context.Context, vhost string) (map[string]topology.Arguments, error) {
@@ -132,6 +180,7 @@ func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []Live
 	for _, q := range queues {
 		exchange, hasExchange := q.Arguments[topology.ArgDeadLetterExchange].(string)
 		key, hasKey := q.Arguments[topology.ArgDeadLetterKey].(string)
+		var definition topology.Arguments
 		if q.Policy != "" && (!hasExchange || !hasKey) {
 			if policies == nil {
 				var err error
@@ -139,7 +188,7 @@ func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []Live
 					return nil, err
 				}
 			}
-			definition := policies[q.Policy]
+			definition = policies[q.Policy]
 			if !hasExchange {
 				exchange, hasExchange = definition[policyDeadLetterExchange].(string)
 			}
@@ -148,7 +197,7 @@ func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []Live
 			}
 		}
 		if hasExchange {
-			out[q.Name] = deadLetterRoute{exchange: exchange, key: key, keepsKey: !hasKey}
+			out[q.Name] = deadLetterRoute{exchange: exchange, key: key, keepsKey: !hasKey, keeps: keepsUntilRouted(q, definition)}
 		}
 	}
 	return out, nil

@@ -20,6 +20,9 @@ type LiveQueue struct {
 	Arguments topology.Arguments
 	// Policy is the name of the policy that applies; "" without one. [Client.Queue] has it from the statistics, up to 10 s late.
 	Policy string
+	// State is what the broker says of the queue's process: "running" where all is well, "down" or "minority" where its
+	// messages are out of reach; "" where it does not say.
+	State string
 	// Consumers is from the statistics: up to 10 s late, and 0 in lists.
 	Consumers int
 	// Messages (all of them, those that wait to be dead-lettered included), Ready and Unacknowledged are from the
@@ -55,15 +58,15 @@ func (f *boolean) UnmarshalJSON(text []byte) error {
 var _ json.Unmarshaler = (*boolean)(nil)
 
 const (
-	columnsList   = "name,vhost,type,durable,auto_delete,exclusive,arguments,policy"
-	columnsSingle = columnsList + ",state,consumers,messages,messages_ready,messages_unacknowledged"
+	columnsList   = "name,vhost,type,durable,auto_delete,exclusive,arguments,policy,state"
+	columnsSingle = columnsList + ",consumers,messages,messages_ready,messages_unacknowledged"
 )
 
 func (w wireQueue) live() LiveQueue {
 	return LiveQueue{
 		Name: w.Name, VHost: w.VHost, Type: w.Type,
 		Durable: bool(w.Durable), AutoDelete: bool(w.AutoDelete), Exclusive: bool(w.Exclusive),
-		Arguments: w.Arguments, Policy: w.Policy, Consumers: w.Consumers,
+		Arguments: w.Arguments, Policy: w.Policy, State: w.State, Consumers: w.Consumers,
 		Messages: w.Messages, Ready: w.Ready, Unacknowledged: w.Unacknowledged,
 	}
 }

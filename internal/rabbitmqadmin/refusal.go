@@ -67,6 +67,8 @@ func (x *call) refused(a *answer) error {
 	case a.status < http.StatusBadRequest:
 		e.Reason = fmt.Sprintf("a redirect to %q", a.header.Get("Location"))
 		e.Advice = "redirects are not followed, because the credentials are not for others: set the endpoint to where RabbitMQ is"
+	case a.status == http.StatusProxyAuthRequired:
+		e.Advice = "the HTTP proxy wants credentials: put them into the URL in http_proxy"
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		x.unauthorized(e, own, isOwn)
 	case a.status == http.StatusBadRequest && strings.Contains(own.Reason, "exclusive access to locked queue"):
@@ -83,27 +85,38 @@ func (x *call) refused(a *answer) error {
 // unauthorized tells what a 401 or 403 is about. RabbitMQ answers 401 to wrong credentials and to missing permissions
 // alike, and says which only in the text, which changed: "Login failed" on 3.10, "Not_Authorized" on 4.3.
 func (x *call) unauthorized(e *Error, own brokerError, isOwn bool) {
-	user := x.client.cfg.Username
+	user := x.client.cfg.identity()
 	e.kinds = []error{ErrUnauthorized}
 	switch {
+	case x.client.cfg.Username == "" && x.client.cfg.Token == nil:
+		e.kinds = append(e.kinds, ErrCredentials)
+		e.Advice = x.client.cfg.notAccepted()
 	case !isOwn:
 		e.Advice = "this did not come from RabbitMQ: does a proxy in between want credentials of its own (set them as headers), or does the endpoint lead elsewhere?"
 	case own.Error == "not_authorized":
 		e.kinds = append(e.kinds, ErrCredentials)
-		e.Advice = fmt.Sprintf("RabbitMQ does not accept user %q with this password: check both (RabbitMQ says the same to a user without the management tag, and to one that is limited to certain hosts, like \"guest\" to localhost)", user)
+		e.Advice = x.client.cfg.notAccepted()
 	case own.Reason == "Not management user":
 		e.kinds = append(e.kinds, ErrPermission)
-		e.Advice = fmt.Sprintf("give user %q the tag \"management\", without which RabbitMQ's management API is closed to it", user)
+		e.Advice = fmt.Sprintf("give %s the tag \"management\", without which RabbitMQ's management API is closed to it%s", user, x.client.cfg.scope("tag:management"))
 	case strings.HasPrefix(own.Reason, "Not ") && strings.HasSuffix(own.Reason, " user"):
 		e.kinds = append(e.kinds, ErrPermission)
-		e.Advice = fmt.Sprintf("give user %q the tag that the reason names", user)
+		e.Advice = fmt.Sprintf("give %s the tag that the reason names", user)
 	case own.Reason == "User not authorised to access virtual host":
 		e.kinds = append(e.kinds, ErrPermission, ErrVHostUnreadable)
-		e.Advice = fmt.Sprintf("user %q has no permissions in vhost %q: grant it some", user, x.vhost)
+		e.Advice = fmt.Sprintf("%s has no permissions in vhost %q: grant it some%s", user, x.vhost, x.client.cfg.scope("read:VHOST/*"))
 	default:
 		e.kinds = append(e.kinds, ErrPermission)
-		e.Advice = fmt.Sprintf("user %q lacks a permission in vhost %q: %s", user, x.vhost, x.needs())
+		e.Advice = fmt.Sprintf("%s lacks a permission in vhost %q: %s%s", user, x.vhost, x.needs(), x.client.cfg.scope(x.missingScope()))
 	}
+}
+
+// missingScope is how a token spells what a refused operation takes first.
+func (x *call) missingScope() string {
+	if strings.HasPrefix(x.object, "binding") {
+		return "read:VHOST/EXCHANGE/ROUTING-KEY" // RabbitMQ looks at the third part where the exchange is a topic exchange
+	}
+	return "configure:VHOST/NAME"
 }
 
 // needs says which permissions a refused operation takes. The brokers say "Access refused." and no more.
@@ -111,6 +124,8 @@ func (x *call) needs() string {
 	switch {
 	case strings.HasPrefix(x.object, "queue") && x.op == opCreate:
 		return "creating a queue takes configure on it and, with a dead-letter exchange, read on it and write on that exchange (called amq.default where its name is empty)"
+	case strings.HasPrefix(x.object, "policy"):
+		return "writing policies takes the user tag \"policymaker\" (or \"administrator\")"
 	case strings.HasPrefix(x.object, "exchange") && x.op == opCreate:
 		return "creating an exchange takes configure on it and, with an alternate exchange, read on it and write on that one; names that begin with \"amq.\" are reserved"
 	case strings.HasPrefix(x.object, "binding"):
@@ -151,6 +166,6 @@ func (x *call) notFound(e *Error, own brokerError, isOwn bool) error {
 
 func (x *call) vhostUnreadable(e *Error) {
 	e.kinds = append(e.kinds, ErrVHostUnreadable)
-	e.Advice = fmt.Sprintf("vhost %q does not exist, or user %q has no permissions in it, or the endpoint's path is wrong: nothing is concluded about what is in it",
-		x.vhost, x.client.cfg.Username)
+	e.Advice = fmt.Sprintf("vhost %q does not exist, or %s has no permissions in it, or the endpoint's path is wrong: nothing is concluded about what is in it",
+		x.vhost, x.client.cfg.identity())
 }

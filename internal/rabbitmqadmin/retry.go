@@ -48,5 +48,5 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 // dial may have: the connection can break between the broker's work and its answer.
 func notDelivered(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }

@@ -9,15 +9,30 @@ import (
 // joinWithin is how much later than it asked for a caller may be served, so that others can share its read.
 const joinWithin = 500 * time.Millisecond
 
+const (
+	// A read that took agedAfter is given by [sharedRead.recent] to who asks for it within agedTimes as long, agedMax at most: a
+	// run that deletes thousands of queues would do nothing else than read lists of them.
+	agedAfter = 250 * time.Millisecond
+	agedTimes = 10
+	agedMax   = 30 * time.Second
+)
+
 // sharedRead lets callers of one run share reads that are costly: one read serves everybody who wants one that starts at
-// their time or later. There is at most one at a time per vhost, and nothing is kept: what was read before somebody
-// asked is never given to them.
+// their time or later. There is at most one at a time per vhost. What was read before somebody asked is only given to
+// them by [sharedRead.recent].
 type sharedRead[T any] struct {
 	read func(ctx context.Context, vhost string) (T, error)
 
 	mu      sync.Mutex
 	planned map[string][]*plannedRead[T]
 	busy    map[string]chan struct{}
+	last    map[string]agedRead[T]
+}
+
+// agedRead is what a read gave that took long.
+type agedRead[T any] struct {
+	value T
+	until time.Time // when it is too old
 }
 
 // plannedRead is a read that has not started yet, or is running. done is closed when value and err are set, or when the
@@ -29,10 +44,43 @@ type plannedRead[T any] struct {
 	value     T
 	err       error
 	abandoned bool
+	// outdated: something was written after it started.
+	outdated bool
 }
 
 func newSharedRead[T any](read func(ctx context.Context, vhost string) (T, error)) *sharedRead[T] {
-	return &sharedRead[T]{read: read, planned: map[string][]*plannedRead[T]{}, busy: map[string]chan struct{}{}}
+	return &sharedRead[T]{read: read, planned: map[string][]*plannedRead[T]{}, busy: map[string]chan struct{}{}, last: map[string]agedRead[T]{}}
+}
+
+// recent returns what a read gave a moment ago, if reads take long, and what one gives that starts now otherwise. aged says
+// which.
+func (s *sharedRead[T]) recent(ctx context.Context, vhost string) (value T, aged bool, err error) {
+	s.mu.Lock()
+	last, ok := s.last[vhost]
+	s.mu.Unlock()
+	now := time.Now()
+	if ok && now.Before(last.until) {
+		return last.value, true, nil
+	}
+	value, err = s.notBefore(ctx, vhost, now)
+	return value, false, err
+}
+
+// outdated forgets what reads gave so far: this client has written something that is not in it.
+func (s *sharedRead[T]) outdated(vhost string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, vhost)
+	for _, r := range s.planned[vhost] {
+		r.outdated = r.outdated || !r.started.IsZero()
+	}
+}
+
+// keep remembers what a read gave, for recent. s.mu is held.
+func (s *sharedRead[T]) keep(vhost string, r *plannedRead[T], now time.Time) {
+	if took := now.Sub(r.started); r.err == nil && !r.outdated && took >= agedAfter {
+		s.last[vhost] = agedRead[T]{value: r.value, until: r.started.Add(min(agedTimes*took, agedMax))}
+	}
 }
 
 // notBefore returns what a read gives that starts at due or later.
@@ -91,6 +139,9 @@ func (s *sharedRead[T]) carryOut(ctx context.Context, vhost string, r *plannedRe
 	r.value, r.err = s.read(ctx, vhost)
 	// The end of this caller's context is nobody else's failure.
 	r.abandoned = r.err != nil && ctx.Err() != nil
+	s.mu.Lock()
+	s.keep(vhost, r, time.Now())
+	s.mu.Unlock()
 	return r.value, r.err
 }
 

@@ -146,3 +146,47 @@ func TestSharedReadWaitersStop(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+func TestSharedReadOfAMomentAgo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		s := sharedFixture(&reads, nil) // a read takes a second, so that its value is good for ten
+		want := func(wantAged bool, wantReads int64) {
+			t.Helper()
+			if _, aged, err := s.recent(t.Context(), "v"); err != nil || aged != wantAged || reads.Load() != wantReads {
+				t.Errorf("aged %t after %d reads (%v), want %t after %d", aged, reads.Load(), err, wantAged, wantReads)
+			}
+		}
+		want(false, 1)
+		want(true, 1)
+		time.Sleep(8 * time.Second)
+		want(true, 1)
+		time.Sleep(time.Second)
+		want(false, 2)
+		s.outdated("v")
+		want(false, 3)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			time.Sleep(500 * time.Millisecond)
+			s.outdated("v") // while the read goes on: who asked for it gets it, and nobody after that
+		}()
+		if _, err := s.notBefore(t.Context(), "v", time.Now()); err != nil {
+			t.Error(err)
+		}
+		<-done
+		want(false, 5)
+	})
+}
+
+func TestSharedReadThatIsQuickIsNotKept(t *testing.T) {
+	t.Parallel()
+	reads := 0
+	s := newSharedRead(func(context.Context, string) (int, error) { reads++; return reads, nil })
+	for i := range 3 {
+		if value, aged, err := s.recent(t.Context(), "v"); value != i+1 || aged || err != nil {
+			t.Errorf("%d, %t, %v", value, aged, err)
+		}
+	}
+}

@@ -237,6 +237,21 @@ func (s *shelf[T]) wrote(names ...string) {
 	}
 }
 
+// patch changes what is known of an object as a write did that succeeded. What is not known yet stays so, and what is being
+// read is read again. No two values come from one that was changed, so that change may append to it.
+func (s *shelf[T]) patch(name string, change func(T) T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have := s.known[name]
+	current := have != nil && have.isDone() && have.err == nil && !s.isStale(name, have)
+	s.writes++
+	if !current {
+		s.written[name] = s.writes
+		return
+	}
+	s.known[name] = &reading[T]{began: s.writes, done: have.done, value: change(have.value)}
+}
+
 // keyed makes a value for every key that is asked for.
 type keyed[T any] struct {
 	build func(key string) T

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
@@ -37,35 +36,50 @@ func (c *Client) DeleteExchangeIfUnused(ctx context.Context, vhost, name string)
 	return err == nil, nil, err
 }
 
-// exchangeUsers says in words what uses an exchange. The cheap questions come first, and the first answer ends it.
+// exchangeUsers says in words what uses an exchange.
 func (c *Client) exchangeUsers(ctx context.Context, vhost, name string) ([]string, error) {
-	from, to, err := c.ExchangeBindings(ctx, vhost, name)
-	if err != nil {
+	at := &recent{Client: c}
+	users, queues, err := c.usersIn(ctx, at, vhost, name)
+	if err != nil || !at.aged || len(users) > len(queues) {
+		return users, err
+	}
+	if left, err := c.still(ctx, vhost, queues); err != nil || len(left) == 0 {
 		return nil, err
 	}
-	var users []string
+	users, _, err = c.usersIn(ctx, fresh{c}, vhost, name)
+	return users, err
+}
+
+// usersIn says in words what uses an exchange, and which queues are among that. The cheap questions come first, and the
+// first answer ends it.
+func (c *Client) usersIn(ctx context.Context, at sight, vhost, name string) (users, queues []string, err error) {
+	from, to, err := at.ExchangeBindings(ctx, vhost, name)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, b := range slices.Concat(from, to) {
 		users = append(users, bindingObject(b))
 	}
 	if len(users) > 0 {
-		return users, nil
+		return users, nil, nil
 	}
-	queues, err := c.queues.notBefore(ctx, vhost, time.Now())
+	all, err := at.Queues(ctx, vhost)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	routes, err := deadLetterRoutes(ctx, fresh{c}, vhost, queues)
+	routes, err := deadLetterRoutes(ctx, at, vhost, all)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for queue, route := range routes {
 		if route.exchange == name {
+			queues = append(queues, queue)
 			users = append(users, fmt.Sprintf("%s, whose %s it is", queueObject(queue), topology.ArgDeadLetterExchange))
 		}
 	}
-	exchanges, err := c.exchangeList.notBefore(ctx, vhost, time.Now())
+	exchanges, err := at.exchanges(ctx, vhost)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, e := range exchanges {
 		if e.Arguments[argAlternateExchange] == name {
@@ -73,5 +87,5 @@ func (c *Client) exchangeUsers(ctx context.Context, vhost, name string) ([]strin
 		}
 	}
 	slices.Sort(users)
-	return users, nil
+	return users, queues, nil
 }

@@ -33,6 +33,8 @@ type View struct {
 	vhosts *keyed[*vhostView]
 	// all vhosts that the user may see.
 	about *shelf[map[string]VHost]
+	// the tags of the user.
+	user *shelf[tags]
 }
 
 // vhostView is a view of one vhost.
@@ -56,6 +58,7 @@ func newView(c *Client) *View {
 	v := &View{c: c}
 	v.about = newShelf(never, func(ctx context.Context, _ string) (map[string]VHost, error) { return c.listVHosts(ctx) }, nil)
 	v.vhosts = newKeyed(v.ofVHost)
+	v.user = newShelf(never, func(ctx context.Context, _ string) (tags, error) { return c.userTags(ctx) }, nil)
 	return v
 }
 
@@ -85,7 +88,7 @@ func (v *View) ofVHost(vhost string) *vhostView {
 				all, err := c.listBindings(ctx, vhost)
 				return byEnd(all), v.oneByOne(ctx, err)
 			}),
-		policies:  newShelf(never, func(ctx context.Context, _ string) ([]topology.Policy, error) { return c.listPolicies(ctx, vhost) }, nil),
+		policies:  newShelf(never, func(ctx context.Context, _ string) ([]topology.Policy, error) { return c.Policies(ctx, vhost) }, nil),
 		consumers: newShelf(never, func(ctx context.Context, _ string) (map[string][]Consumer, error) { return c.listConsumers(ctx, vhost) }, nil),
 		counts:    newShelf(never, func(ctx context.Context, _ string) (map[string]counts, error) { return c.readCounts(ctx, vhost) }, nil),
 		depths:    &allowance{left: depthsAlone},
@@ -141,6 +144,11 @@ func (v *View) Exchange(ctx context.Context, vhost, name string) (LiveExchange, 
 		err = &Error{Op: opRead, Object: exchangeObject(name), VHost: vhost, Reason: "it is not in the list of exchanges", kinds: []error{ErrNotFound}}
 	}
 	return e, err
+}
+
+// Exchanges are the exchanges of a vhost, the built-in ones included.
+func (v *View) Exchanges(ctx context.Context, vhost string) ([]LiveExchange, error) {
+	return v.vhosts.get(vhost).exchanges.list(ctx)
 }
 
 // QueueBindings is [Client.QueueBindings].
@@ -232,7 +240,10 @@ func endsOf(b topology.Binding) []string {
 // asked for is no proof even where it succeeded: the broker adds arguments to a queue, and does not compare all of them
 // with those of one that is there.
 
-func (v *View) declaredQueue(vhost, name string) { v.vhosts.get(vhost).queues.wrote(name) }
+func (v *View) declaredQueue(vhost, name string) {
+	v.vhosts.get(vhost).queues.wrote(name)
+	v.c.queues.outdated(vhost)
+}
 
 func (v *View) deletedQueue(vhost, name string) {
 	at := v.vhosts.get(vhost)
@@ -240,12 +251,39 @@ func (v *View) deletedQueue(vhost, name string) {
 	at.bindings.wrote(bindingEnd(toQueue, name))
 }
 
-func (v *View) declaredExchange(vhost, name string) { v.vhosts.get(vhost).exchanges.wrote(name) }
+func (v *View) declaredExchange(vhost, name string) {
+	v.vhosts.get(vhost).exchanges.wrote(name)
+	v.c.exchangeList.outdated(vhost)
+}
 
 func (v *View) deletedExchange(vhost, name string) {
 	at := v.vhosts.get(vhost)
 	at.exchanges.wrote(name)
 	at.bindings.wrote(bindingEnd(toExchange, name), bindingEnd(fromExchange, name))
+}
+
+// wrotePolicy is told of a policy that was written, or deleted where p is nil. A policy is what it was written as, so that
+// the list is read again only where the write failed.
+func (v *View) wrotePolicy(vhost, name string, p *topology.Policy, err error) {
+	policies := v.vhosts.get(vhost).policies
+	v.c.queues.outdated(vhost) // it says which policy applies
+	if err != nil {
+		policies.wrote(everything)
+		return
+	}
+	policies.patch(everything, func(have []topology.Policy) []topology.Policy {
+		at := slices.IndexFunc(have, func(h topology.Policy) bool { return h.Name == name && !h.Operator })
+		switch {
+		case p == nil && at >= 0:
+			return slices.Delete(slices.Clone(have), at, at+1)
+		case p != nil && at >= 0:
+			have = slices.Clone(have)
+			have[at] = p.Compiled()
+		case p != nil:
+			have = append(have, p.Compiled()) // behind what others were given
+		}
+		return have
+	})
 }
 
 // bound is told of a binding that was made or removed.

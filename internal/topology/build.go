@@ -13,8 +13,10 @@ type Queue struct {
 	Role Role
 	Name string
 	Type QueueType
-	// Arguments are complete, x-queue-type included.
+	// Arguments are complete, x-queue-type included, but for what Policy sets.
 	Arguments Arguments
+	// Policy is the queue's own, where its settings are in one ([Queue.ViaPolicy]); nil where its arguments say everything.
+	Policy *Policy
 	// Delay is how long a hold queue holds; 0 for other roles.
 	Delay time.Duration
 	// Tier (from 0) and Shard (from 0) place a hold queue in its ladder. Shard is also that of a sequenced topic's work

@@ -23,12 +23,17 @@ type Policy struct {
 	Definition Arguments
 
 	compiled *regexp.Regexp
+	// only is the queue whose own policy it is.
+	only string
 }
 
 // Compiled is the policy with its pattern compiled, for those who ask about many queues.
 func (p Policy) Compiled() Policy {
-	// A pattern that Go cannot read (Erlang's may look around) matches nothing.
-	p.compiled, _ = regexp.Compile(p.Pattern)
+	// There may be as many of a queue's own policies as there are queues: they are compared and not matched.
+	if p.only = p.owner(); p.only == "" {
+		// A pattern that Go cannot read (Erlang's may look around) matches nothing.
+		p.compiled, _ = regexp.Compile(p.Pattern)
+	}
 	return p
 }
 
@@ -39,6 +44,13 @@ func (p Policy) String() string {
 	return fmt.Sprintf("policy %q", p.Name)
 }
 
+// notApplied are settings that a policy of queues of a type may not have: RabbitMQ then applies nothing of it to them.
+// Measured on 3.10, 4.0 and 4.3; some more are like that on some of these.
+var notApplied = map[QueueType][]string{
+	Classic: {ArgDeliveryLimit, ArgDeadLetterStrategy, "x-max-age", "x-initial-cluster-size", "x-stream-max-segment-size-bytes", "x-target-group-size"},
+	Quorum:  {"x-queue-mode", "x-queue-master-locator", "x-ha-mode", "x-max-age", "x-initial-cluster-size", "x-stream-max-segment-size-bytes"},
+}
+
 // matches reports whether the policy can apply to the queue.
 func (p Policy) matches(q Queue) bool {
 	switch p.ApplyTo {
@@ -46,8 +58,16 @@ func (p Policy) matches(q Queue) bool {
 	default:
 		return false
 	}
-	if p.compiled == nil {
+	for key := range p.Definition {
+		if slices.Contains(notApplied[q.Type], "x-"+key) {
+			return false
+		}
+	}
+	if p.compiled == nil && p.only == "" {
 		p = p.Compiled()
+	}
+	if p.only != "" {
+		return p.only == q.Name
 	}
 	return p.compiled != nil && p.compiled.MatchString(q.Name)
 }
@@ -110,13 +130,13 @@ func mergingOf(key string, kind QueueType) (how merging, known bool) {
 type Effect struct {
 	// Key is the argument's name.
 	Key string
-	// Argument is what the queue's arguments say and Effective what applies, in the form of [CanonicalJSON]; "" is nothing.
+	// Argument is what the queue's arguments or its own policy say and Effective what applies, in the form of [CanonicalJSON]; "" is nothing.
 	Argument, Effective string
 	// Policy is the one that decides it.
 	Policy Policy
 }
 
-// Effects are the arguments that apply otherwise than q says because of a vhost's policies, sorted by key. live is the
+// Effects are the settings that apply otherwise than q says because of a vhost's policies, sorted by key. live is the
 // name of the policy that the broker says applies to the queue, "" where it does not say.
 func (q Queue) Effects(policies []Policy, live string) []Effect {
 	type setting struct {
@@ -124,6 +144,11 @@ func (q Queue) Effects(policies []Policy, live string) []Effect {
 		by    Policy
 	}
 	set := map[string]setting{}
+	if q.Policy != nil { // once it is there it applies in the place of all others
+		policies = append(slices.DeleteFunc(slices.Clone(policies), func(p Policy) bool { return !p.Operator }), *q.Policy)
+		live = ""
+	}
+	want := q.Settings()
 	for _, p := range q.Policies(policies, live) { // an operator policy comes last
 		for key, value := range p.Definition {
 			key = "x-" + key
@@ -145,8 +170,8 @@ func (q Queue) Effects(policies []Policy, live string) []Effect {
 			continue
 		}
 		e := Effect{Key: key, Effective: CanonicalJSON(s.value), Policy: s.by}
-		if hasArgument {
-			e.Argument = CanonicalJSON(argument)
+		if value, wanted := want[key]; wanted {
+			e.Argument = CanonicalJSON(value)
 		}
 		if e.Argument != e.Effective {
 			out = append(out, e)
@@ -172,7 +197,7 @@ func (q Queue) Contradictions(effects []Effect) []Effect {
 		case e.Key == ArgOverflow && e.Argument == "":
 			// To drop is the default, and a queue that refuses what it has no room for loses nothing.
 		case e.Key == ArgDeadLetterStrategy && e.Argument == "":
-		case e.Key == ArgDeadLetterKey && q.Arguments[ArgDeadLetterExchange] == nil && !has(effects, ArgDeadLetterExchange):
+		case e.Key == ArgDeadLetterKey && q.Settings()[ArgDeadLetterExchange] == nil && !has(effects, ArgDeadLetterExchange):
 			// A key without an exchange routes nothing.
 		default:
 			out = append(out, e)

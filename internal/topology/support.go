@@ -65,14 +65,15 @@ func negative(value any) bool {
 // this type.
 func (q Queue) CheckArguments(version string) error {
 	var failed error
-	for _, key := range slices.Sorted(maps.Keys(q.Arguments)) {
+	settings := q.Settings()
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		for _, rule := range supported[key] {
-			if rule.fits != nil && !rule.fits(q.Arguments[key]) {
+			if rule.fits != nil && !rule.fits(settings[key]) {
 				continue
 			}
 			if needs := rule.needs(q.Type, version); needs != "" {
 				failed = errors.Join(failed, fmt.Errorf("%s = %s of queue %q: it takes %s, and this is a %s queue on RabbitMQ %s, where %s; leave it out (and name it in ignore_arguments where the queue has it already), or change what it takes",
-					key, CanonicalJSON(q.Arguments[key]), q.Name, needs, q.Type, version, rule.otherwise))
+					key, CanonicalJSON(settings[key]), q.Name, needs, q.Type, version, rule.otherwise))
 				break
 			}
 		}

@@ -223,7 +223,7 @@ func (m *mover) renew() error {
 	if s.deliveries == nil || s.cancelled {
 		return nil
 	}
-	grow := m.flying == 0 && s.quiet() && s.allotted < min(m.o.Prefetch, m.most-s.before)
+	grow := (s.acked >= s.allotted || m.flying == 0 && s.quiet()) && s.allotted < min(m.o.Prefetch, m.most-s.before)
 	s.ending = s.ending || grow || 2*s.holding >= s.allotted
 	if !s.ending || !s.quiet() {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
@@ -60,7 +59,7 @@ func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliv
 	log.Info("replayed", "dry_run", o.DryRun, "found", report.Found, "replayed", report.Replayed, "skipped", report.Skipped,
 		"failed", report.Failed, "doubtful", report.Doubtful, "left", report.Left)
 	if err != nil {
-		return report, fmt.Errorf("replaying queue %q of topic %q: %w", queue.Name, doc.Topic, advise(err))
+		return report, fmt.Errorf("replaying queue %q of topic %q: %w", queue.Name, doc.Topic, transfer.Advise(err))
 	}
 	return report, nil
 }
@@ -84,29 +83,15 @@ func replayed(doc topology.Manifest, from redeliver.ReplayFrom) (topology.Manife
 
 // replayOf is the transfer that carries out a replay.
 func replayOf(doc topology.Manifest, o redeliver.ReplayOptions, queue string, broker *transport.Broker) transfer.Options {
-	dead := func(d *amqp091.Delivery) redeliver.DeadMessage {
-		return consumer.ParseDead(transport.MessageOf(d), doc.Headers)
-	}
-	t := transfer.Options{
+	t := transfer.Replay(doc, transfer.Options{
 		Dial: broker.Dial, Source: queue, Exchange: o.Exchange, RoutingKey: o.RoutingKey, Limit: o.Limit, DryRun: o.DryRun, Rate: o.Rate,
-	}
-	switch sequence := doc.Sequence; {
-	case o.Exchange != "" || o.RoutingKey != "":
-	case sequence != nil && sequence.Exchange != "":
-		t.Exchange = sequence.Exchange
-		t.Route = func(d *amqp091.Delivery) string { return dead(d).OriginalRoutingKey } // dead-lettering has replaced it
-	default:
-		t.RoutingKey = doc.WorkQueue.Name
-	}
+	}, o.KeepCount)
 	if o.Filter != nil {
 		t.Filter = func(d *amqp091.Delivery) bool {
-			msg := dead(d)
+			msg := consumer.ParseDead(transport.MessageOf(d), doc.Headers)
 			msg.Topic = doc.Topic
 			return o.Filter(&msg)
 		}
-	}
-	if !o.KeepCount {
-		t.Edit = func(_ *amqp091.Delivery, made *amqp091.Publishing) { startAgain(doc, made, time.Now()) }
 	}
 	if o.Progress != nil {
 		t.Progress = func(moved transfer.Report) {
@@ -118,20 +103,6 @@ func replayOf(doc topology.Manifest, o redeliver.ReplayOptions, queue string, br
 	return t
 }
 
-// startAgain takes what counts a message's retries and its age from a copy.
-func startAgain(doc topology.Manifest, made *amqp091.Publishing, now time.Time) {
-	h := doc.Headers
-	for _, name := range append([]string{h.RetryCount, h.Attempts, topology.HeaderNotBefore}, h.RetryCountAlso...) {
-		delete(made.Headers, name)
-	}
-	if _, seen := made.Headers[h.FirstSeen]; seen { // headers that fill a frame have no room for another one
-		made.Headers[h.FirstSeen] = now.UnixMilli()
-	}
-	if doc.Retry.GiveUpAfter > 0 {
-		made.Timestamp = now
-	}
-}
-
 func fill(report *redeliver.ReplayReport, moved transfer.Report) {
 	report.Found, report.Replayed, report.Skipped = moved.Found, moved.Moved, moved.Skipped
 	report.Failed, report.Doubtful, report.Left = moved.Failed, moved.Doubtful, moved.Left
@@ -140,18 +111,5 @@ func fill(report *redeliver.ReplayReport, moved transfer.Report) {
 		report.Failures = append(report.Failures, redeliver.ReplayFailure{
 			Err: f.Err, MessageID: f.MessageID, Count: f.Count, Unknown: errors.Is(f.Err, amqp.ErrUnconfirmed),
 		})
-	}
-}
-
-// advise says what to do about an error.
-func advise(err error) error {
-	switch {
-	case errors.Is(err, amqp.ErrForbidden):
-		return fmt.Errorf("%w; grant the user write permission on that exchange (\"amq.default\" is the name of the default one), "+
-			"or replay as another user (the provider function build_permissions gives the expressions for the role operator)", err)
-	case errors.Is(err, amqp.ErrNoExchange), errors.Is(err, amqp.ErrUnroutable):
-		return fmt.Errorf("%w; apply the Terraform configuration that has the target, or correct Exchange and RoutingKey", err)
-	default:
-		return err
 	}
 }

@@ -160,7 +160,7 @@ func TestReplayTo(t *testing.T) {
 	}{
 		"no read on the queue":     {w.config(nil, redeliver.Config{}), redeliver.ReplayOptions{}, nil, "403"},
 		"no write on the exchange": {w.operator(), redeliver.ReplayOptions{Exchange: "amq.topic"}, amqp.ErrForbidden, "grant the user write permission"},
-		"no such exchange":         {w.operator(), redeliver.ReplayOptions{Exchange: "orders-retry", RoutingKey: "nowhere"}, amqp.ErrUnroutable, "correct Exchange and RoutingKey"},
+		"no such exchange":         {w.operator(), redeliver.ReplayOptions{Exchange: "orders-retry", RoutingKey: "nowhere"}, amqp.ErrUnroutable, "correct the exchange and the routing key"},
 		"no such queue":            {w.operator(), redeliver.ReplayOptions{RoutingKey: "nowhere"}, amqp.ErrUnroutable, "apply the Terraform configuration"},
 		"no parked queue":          {w.operator(), redeliver.ReplayOptions{From: redeliver.ReplayParked}, nil, "has no parked_queue"},
 		"no manifest":              {rabbitmq.Config{}, redeliver.ReplayOptions{}, redeliver.ErrNoManifest, ""},

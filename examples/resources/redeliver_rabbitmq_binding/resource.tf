@@ -1,19 +1,7 @@
-resource "redeliver_rabbitmq_exchange" "billing" {
-  name = "billing.events"
-  type = "headers"
-}
+resource "redeliver_rabbitmq_dead_letter_queue" "orders" { topic = "orders" }
 
-resource "redeliver_rabbitmq_dead_letter_queue" "invoices" { topic = "invoices" }
-
-resource "redeliver_rabbitmq_topic" "invoices" {
-  name              = "invoices"
-  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.invoices.name
-  retry             = { delays = ["10s"] }
-}
-
-# Typed arguments: priority is a number on the broker, country a string.
-resource "redeliver_rabbitmq_binding" "invoices" {
-  source      = redeliver_rabbitmq_exchange.billing.name
-  destination = redeliver_rabbitmq_topic.invoices.name
-  arguments   = { "x-match" = "all", country = "PT", priority = 5 }
+resource "redeliver_rabbitmq_binding" "orders" {
+  source      = "amq.topic"
+  destination = redeliver_rabbitmq_dead_letter_queue.orders.name
+  routing_key = "failed.order.*"
 }

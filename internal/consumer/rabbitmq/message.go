@@ -22,7 +22,7 @@ func fillDelivery(d *consumer.Delivery, from *amqp091.Delivery, now time.Time) {
 func MessageOf(from *amqp091.Delivery) redeliver.Message {
 	return redeliver.Message{
 		Body:            from.Body,
-		Headers:         messageHeaders(from.Headers),
+		Headers:         amqp.PlainHeaders(from.Headers),
 		Exchange:        from.Exchange,
 		RoutingKey:      from.RoutingKey,
 		ID:              from.MessageId,
@@ -37,49 +37,6 @@ func MessageOf(from *amqp091.Delivery) redeliver.Message {
 		Timestamp:       from.Timestamp,
 		Priority:        from.Priority,
 		Redelivered:     from.Redelivered,
-	}
-}
-
-// messageHeaders is headers without the client library's types. The common
-// case, no nested table, costs nothing.
-func messageHeaders(headers amqp091.Table) map[string]any {
-	if headers == nil {
-		return nil
-	}
-	for _, value := range headers {
-		if nests(value) {
-			return plainValue(headers).(map[string]any)
-		}
-	}
-	return headers
-}
-
-func nests(value any) bool {
-	switch value.(type) {
-	case amqp091.Table, []any:
-		return true
-	default:
-		return false
-	}
-}
-
-// plainValue replaces tables by maps, deep.
-func plainValue(value any) any {
-	switch v := value.(type) {
-	case amqp091.Table:
-		plain := make(map[string]any, len(v))
-		for key, inner := range v {
-			plain[key] = plainValue(inner)
-		}
-		return plain
-	case []any:
-		plain := make([]any, len(v))
-		for i, inner := range v {
-			plain[i] = plainValue(inner)
-		}
-		return plain
-	default:
-		return value
 	}
 }
 

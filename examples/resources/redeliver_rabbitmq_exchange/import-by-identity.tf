@@ -1,0 +1,7 @@
+import {
+  to = redeliver_rabbitmq_exchange.events
+  identity = {
+    vhost = "/"
+    name  = "shop.events"
+  }
+}
