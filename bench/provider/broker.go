@@ -119,8 +119,8 @@ type proxy struct {
 	seen []request
 }
 
-func (b *broker) openProxy() (*proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (b *broker) openProxy(ctx context.Context) (*proxy, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}

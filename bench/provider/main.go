@@ -88,7 +88,7 @@ func run(ctx context.Context, o options, out, messages io.Writer) (err error) {
 		return fmt.Errorf("with a provider that does nothing: %w", err)
 	}
 	fmt.Fprintf(messages, "bench-provider: load average %s; with the provider\n", results.LoadAverage())
-	proxy, err := b.openProxy()
+	proxy, err := b.openProxy(ctx)
 	if err != nil {
 		return err
 	}

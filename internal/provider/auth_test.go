@@ -85,7 +85,7 @@ func TestAuthenticationThatCannotWorkNamesTheAttribute(t *testing.T) {
 			with(map[string]string{"AUTH_MECHANISM": "EXTERNAL", "CLIENT_CERT": cert, "CLIENT_KEY": key, "AMQP_ENDPOINTS": "amqp://127.0.0.1"}),
 			"auth_mechanism", "it has to begin with amqps://",
 		},
-		"a token file that is not there": {with(map[string]string{"TOKEN_FILE": "/nowhere/token"}), "token_file", "/nowhere/token: no such file"},
+		"a token file that is not there": {with(map[string]string{"TOKEN_FILE": "/nowhere/topsecret"}), "token_file", "names: no such file"},
 		"a token file with a text":       {with(map[string]string{"TOKEN_FILE": file(t, "token", "topsecret is no token")}), "token_file", "it is not one token"},
 		"an empty token file":            {with(map[string]string{"TOKEN_FILE": file(t, "token", "\n")}), "token_file", "it is empty"},
 		"a proxy that is no URL":         {with(map[string]string{"USERNAME": "u", "HTTP_PROXY": "http://user:top%secret@host"}), "http_proxy", "percent-encoded"},

@@ -56,6 +56,10 @@ func (s *source) identity(model rabbitMQModel, cfg *rabbitmqadmin.Config) {
 // readToken reads an access token that somebody else may renew at any time.
 func readToken(name string) (string, error) {
 	content, err := os.ReadFile(name)
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err // the path may be a token that belongs elsewhere
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading the file that rabbitmq.token_file names: %w", err)
 	}

@@ -51,6 +51,9 @@
 // 5 s and was at once taken without an acknowledgement by somebody who polls (basic.get), or expired or was rejected
 // without a target. Classic queues are deleted with if-empty, which the broker checks itself; there the gap is open
 // only for messages that are taken and not acknowledged. Stop publishers before a queue is deleted, and there is none.
+// Whether other queues dead-letter to one that is deleted is looked at before that: a queue that somebody else makes since
+// then is not seen, nor, in a vhost so large that its list takes longer than 250 ms, one that was made up to 5 s before.
+//
 // From the removal of the own bindings on, what is published to their exchanges is not routed to the queue: until the
 // queue is deleted and made again, or the bindings are restored. Without AMQP endpoints that is about 7 s.
 package rabbitmqadmin

@@ -11,10 +11,11 @@ const joinWithin = 500 * time.Millisecond
 
 const (
 	// A read that took agedAfter is given by [sharedRead.recent] to who asks for it within agedTimes as long, agedMax at most: a
-	// run that deletes thousands of queues would do nothing else than read lists of them.
+	// run that deletes thousands of queues would do nothing else than read lists of them. agedMax is the statistics interval,
+	// which is how long a deletion looks away anyhow between its first look and its last.
 	agedAfter = 250 * time.Millisecond
-	agedTimes = 10
-	agedMax   = 30 * time.Second
+	agedTimes = 5
+	agedMax   = DefaultStatisticsInterval
 )
 
 // sharedRead lets callers of one run share reads that are costly: one read serves everybody who wants one that starts at

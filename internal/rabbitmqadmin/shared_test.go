@@ -151,7 +151,7 @@ func TestSharedReadOfAMomentAgo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int64
-		s := sharedFixture(&reads, nil) // a read takes a second, so that its value is good for ten
+		s := sharedFixture(&reads, nil) // a read takes a second, so that its value is good for five
 		want := func(wantAged bool, wantReads int64) {
 			t.Helper()
 			if _, aged, err := s.recent(t.Context(), "v"); err != nil || aged != wantAged || reads.Load() != wantReads {
@@ -160,7 +160,7 @@ func TestSharedReadOfAMomentAgo(t *testing.T) {
 		}
 		want(false, 1)
 		want(true, 1)
-		time.Sleep(8 * time.Second)
+		time.Sleep(3 * time.Second)
 		want(true, 1)
 		time.Sleep(time.Second)
 		want(false, 2)
