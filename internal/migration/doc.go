@@ -31,24 +31,29 @@
 //
 // What a run does depends on what the broker has. Each line is what an interrupted run may have left, and what the next run
 // does. "Undo" is the way back from where it is, with the old queue; it is taken where the queue is as wanted (a
-// configuration that was taken back), the queue is not empty in time, or the broker refuses the new one.
+// configuration that was taken back), the queue is not empty in time, the broker refuses the new one, or what is wanted by now
+// would lose messages: a run that goes on with another checks as if it were the first.
 //
 //	switch  its binding  branch's    queue     | next
 //	no                               as wanted | nothing
 //	no                               other     | check, make the switch, which keeps the old arguments
+//	yes     any          none        any       | without temp, or with an empty one, which was a probe: give the bindings back,
+//	                                           | delete branch and switch, and begin anew
 //	yes     none, queue  none, temp  old       | lead the bindings through the switch, move most messages, throw the switch,
 //	                                           | move the rest and wait until the queue is empty, delete it; or undo
 //	yes     none         temp        none      | make the queue; where that is refused, as it was
 //	yes     none         temp        as wanted | bind the switch to temp, and the branch to the queue instead of temp
 //	yes     temp         any         any       | the same; then move most messages back, throw the switch
 //	yes     none         queue       any       | move the rest back, delete temp, give the bindings back, delete branch and switch
-//	yes     none         none        as wanted | the same, without temp
 //
 // # What it promises
 //
 // Nothing that is published through an exchange is lost or delivered twice, confirmed or not, whenever the run is killed. Of
 // what is moved, a message may be there twice that was on its way when a run was killed or a connection was lost: at most
-// [transfer.DefaultPrefetch] each time, and Report.Doubtful counts those of the run itself. That is all that can be doubled.
+// [transfer.DefaultPrefetch] each time, and Report.Doubtful counts those of the run itself. The other messages that can be
+// doubled are those that a binding and the switch both have, where an application makes the binding again while the switch
+// leads to the migrating queue: until the run sees it, which looks before each move and, on the way back, a few times in a
+// second. Nobody counts those.
 //
 // Messages keep their order where nobody takes any meanwhile and nothing is published. What is published while the switch
 // is thrown, twice, overtakes the messages that are still to be moved then, a few as long as moving is faster than
@@ -61,10 +66,10 @@
 // # What it does not cover
 //
 // What is published to the queue by its name, through the default exchange, is lost between the deletion of the queue and
-// its creation: four requests, counted from the last look whether it is empty. A run refuses a queue that others
+// its creation: about a second, so that its consumers are told (see rabbitmqadmin/recreate.go). A run refuses a queue that others
 // dead-letter to in this way; that takes [Options.AllowDefaultExchangeLoss]. A queue that dead-letters at least once is no
 // such publisher: it keeps what finds no target and tries again, after three minutes. No broker tells which applications
-// publish by name.
+// publish by name; [transfer.Replay] is one of them, and loses what arrives between the last look and the deletion.
 //
-// A binding that somebody makes in the moment of the deletion is made again after it.
+// A binding that somebody makes in the moment of the deletion is made again after it, at the switch.
 package migration

@@ -14,8 +14,8 @@ import (
 const killMessages = 300
 
 // TestKilledAnywhere kills a run after its first request, its second and so on, until one is through before that. The next
-// run finishes what that left, or undoes it where the configuration was taken back: where it finishes with one type of
-// queue, it undoes with the other.
+// run finishes what that left, undoes it where the configuration was taken back, or does either where the queue is to be
+// deleted after it: each after every third request, and after others with the other type of queue.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	b := quick(t)
@@ -31,7 +31,11 @@ func TestKilledAnywhere(t *testing.T) {
 					t.Run(strconv.Itoa(after), func(t *testing.T) {
 						t.Parallel()
 						k := newKill(t, b, kind, after)
-						k.takenBack = (after%2 == 0) == (kind == topology.Quorum)
+						turn := after
+						if kind == topology.Quorum {
+							turn++
+						}
+						k.takenBack, k.kept = turn%3 == 1, turn%3 == 2
 						k.run()
 						mu.Lock()
 						defer mu.Unlock()
@@ -50,7 +54,9 @@ type kill struct {
 	ctx  context.Context //nolint:containedctx // it ends with what is killed
 	// takenBack: the run after the kill wants the queue as it was.
 	takenBack bool
-	doubled   int
+	// kept: the run after the kill wants the queue as it is.
+	kept    bool
+	doubled int
 }
 
 func newKill(t *testing.T, b *brokertest.Broker, kind topology.QueueType, after int) *kill {
@@ -80,7 +86,17 @@ func (k *kill) run() int {
 			want = k.before()
 			again.Queue = want
 		}
+		if k.kept {
+			again.Queue, again.Keep = topology.Queue{Name: want.Name}, true
+		}
 		k.runTo(again)
+		if k.kept {
+			live, err := again.Client.Queue(k.t.Context(), k.vhost, want.Name)
+			must(k.t, err)
+			if topology.CanonicalJSON(live.Arguments) == topology.CanonicalJSON(k.before().Arguments) {
+				want = k.before()
+			}
+		}
 	}
 	k.settled(want)
 	got := k.deliveries()

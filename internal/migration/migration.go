@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
@@ -31,7 +32,7 @@ type Options struct {
 	// Keep changes nothing: it finishes or undoes what is under way, and Queue need have no more than a name.
 	Keep bool
 	// AllowDefaultExchangeLoss accepts that what others dead-letter to the queue by its name, through the default exchange,
-	// is lost while there is no such queue: the time of a few requests.
+	// is lost while there is no such queue: about a second.
 	AllowDefaultExchangeLoss bool
 	// Progress, where it is set, is told a few times in a second how far the run is. The run waits for it.
 	Progress func(Progress)
@@ -73,12 +74,18 @@ type Report struct {
 // UndoneError says that a queue could not be changed, and is as it was.
 type UndoneError struct {
 	VHost, Queue string
+	// Other: it has other arguments than it had, because somebody else declared it meanwhile.
+	Other bool
 	// Err is why.
 	Err error
 }
 
 func (e *UndoneError) Error() string {
-	return fmt.Sprintf("changing the arguments of queue %q in vhost %q: %v; this was undone: the queue has its old arguments, its bindings and its messages", e.Queue, e.VHost, e.Err)
+	arguments := "its old arguments"
+	if e.Other {
+		arguments = "the arguments with which somebody else declared it meanwhile"
+	}
+	return fmt.Sprintf("changing the arguments of queue %q in vhost %q: %v; this was undone: the queue has %s, its bindings and its messages", e.Queue, e.VHost, e.Err, arguments)
 }
 
 // Unwrap returns the cause.
@@ -117,12 +124,8 @@ func (m *run) run(ctx context.Context) error {
 		return err
 	}
 	m.report.Resumed = s.begun
-	if s.returning() {
-		// An earlier run has replaced the queue. What is wanted now may be something else again: that is a run of its own.
-		if err := m.bringBack(ctx, s); err != nil {
-			return err
-		}
-		if s, err = m.look(ctx); err != nil {
+	if s.begun {
+		if s, err = m.resume(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -148,10 +151,11 @@ func (m *run) run(ctx context.Context) error {
 	}
 	var undone error
 	if s.queue == nil || !m.isWanted(*s.queue) {
-		if undone, err = m.replace(ctx, s); err != nil {
+		if undone, err = m.replaceUnlessRefused(ctx, s); err != nil {
 			return err
 		}
 	}
+	replacing := s.replacing
 	if s, err = m.look(ctx); err == nil {
 		err = m.bringBack(ctx, s)
 	}
@@ -161,15 +165,76 @@ func (m *run) run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("%w; going back to what was before failed too, and is done when this is applied again: %w", undone, err)
 	default:
-		return &UndoneError{VHost: m.VHost, Queue: m.Queue.Name, Err: undone}
+		return m.undone(ctx, replacing, undone)
 	}
+}
+
+// resume has a run that was interrupted be one that has its messages in the migrating queue, or none at all.
+func (m *run) resume(ctx context.Context, s scene) (scene, error) {
+	if err := m.dropProbe(ctx, &s); err != nil {
+		return s, err
+	}
+	switch {
+	case s.returning():
+		// An earlier run has replaced the queue. What is wanted now may be something else again: that is a run of its own.
+		if err := m.bringBack(ctx, s); err != nil {
+			return s, err
+		}
+	case !s.temp && s.queue != nil:
+		// It had hardly begun, or was almost at its end: what the switch remembers may be older than the queue.
+		if err := m.restore(ctx); err != nil {
+			return s, err
+		}
+	default:
+		return s, nil
+	}
+	return m.look(ctx)
+}
+
+// replaceUnlessRefused replaces the queue, unless what is wanted by now would lose messages: then the queue is as it was.
+func (m *run) replaceUnlessRefused(ctx context.Context, s scene) (undone, err error) {
+	if s.temp && !m.Keep {
+		live := rabbitmqadmin.LiveQueue{Name: m.Queue.Name, Arguments: s.replacing}
+		if s.queue != nil {
+			live = *s.queue
+		}
+		var no refusal
+		switch err := m.check(ctx, live); {
+		case errors.As(err, &no):
+			if s.queue == nil {
+				return err, m.recreate(ctx, s.replacing, err)
+			}
+			return err, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+	return m.replace(ctx, s)
+}
+
+// undone says what became of a queue that could not be replaced.
+func (m *run) undone(ctx context.Context, replacing topology.Arguments, cause error) error {
+	undone := &UndoneError{VHost: m.VHost, Queue: m.Queue.Name, Err: cause}
+	live, err := m.Client.Queue(ctx, m.VHost, m.Queue.Name)
+	switch {
+	case err != nil:
+		return errors.Join(undone, err)
+	case !m.Keep && m.isWanted(live):
+		return nil // the deletion had succeeded, and its answer was lost
+	}
+	undone.Other = topology.Breaking(topology.DiffQueue(m.before(replacing), compared(live)))
+	return undone
 }
 
 // isWanted reports whether a queue need not be replaced.
 func (m *run) isWanted(live rabbitmqadmin.LiveQueue) bool {
-	return m.Keep || !topology.Breaking(topology.DiffQueue(m.Queue, topology.LiveQueue{
+	return m.Keep || !topology.Breaking(topology.DiffQueue(m.Queue, compared(live)), m.Ignore...)
+}
+
+func compared(live rabbitmqadmin.LiveQueue) topology.LiveQueue {
+	return topology.LiveQueue{
 		Name: live.Name, Type: live.Type, Durable: live.Durable, AutoDelete: live.AutoDelete, Exclusive: live.Exclusive, Arguments: live.Arguments,
-	}), m.Ignore...)
+	}
 }
 
 // begin makes the switch, by which later runs know that there is something to go on with.
@@ -199,18 +264,18 @@ func (m *run) replace(ctx context.Context, s scene) (undone, err error) {
 		switch {
 		case made:
 			return nil, m.rebindLate(ctx)
-		case isRefusal(err):
+		case refusesArguments(err):
 			return err, m.recreate(ctx, s.replacing, err)
 		case err != nil:
 			return nil, err
 		}
-		exists, s.temp, s.branchToTemp = true, true, true // somebody was faster: an application that declares its queue
+		exists, s.temp = true, true // somebody was faster: an application that declares its queue
 	}
 	return fmt.Errorf("each time that the queue was away for a moment somebody else declared it with other arguments: stop the applications that declare queue %q, or have them declare it as it is to be",
 		m.Queue.Name), m.rebindLate(ctx)
 }
 
-// replaceTries is how often a queue is deleted again that somebody else declared in the time of two requests.
+// replaceTries is how often a queue is deleted again that somebody else declared while it was away.
 const replaceTries = 3
 
 // create makes the queue. made is false where somebody else has made another one of the name.
@@ -227,10 +292,10 @@ func (m *run) create(ctx context.Context, q topology.Queue) (made bool, err erro
 	return err == nil && m.isWanted(live), err
 }
 
-// recreate makes the queue that was, because the broker refuses the one that is to be.
+// recreate makes the queue that was, because the one that is to be is refused.
 func (m *run) recreate(ctx context.Context, replacing topology.Arguments, refusal error) error {
 	if err := m.Client.CreateQueue(ctx, m.VHost, m.before(replacing)); err != nil {
-		return fmt.Errorf("the broker refuses the new arguments (%w), and to make the queue again as it was failed too: %w; what it held, and what is published to its exchanges, is in queue %q meanwhile",
+		return fmt.Errorf("the new arguments are refused (%w), and to make the queue again as it was failed too: %w; what it held, and what is published to its exchanges, is in queue %q meanwhile",
 			refusal, err, m.names.Queue.Name)
 	}
 	return m.rebindLate(ctx)
@@ -250,10 +315,12 @@ func (m *run) wantedOr(replacing topology.Arguments) topology.Queue {
 	return m.Queue
 }
 
-// rebindLate makes bindings again that went with the queue.
+// rebindLate makes bindings again that went with the queue: at the switch, since a message that came to the queue and
+// through the switch to the migrating queue would be there twice.
 func (m *run) rebindLate(ctx context.Context) error {
 	for _, b := range m.late {
-		if err := m.Client.Bind(ctx, m.VHost, b); err != nil && !missingExchange(err) {
+		b.Destination, b.DestinationType = m.names.Switch, topology.BindingToExchange
+		if err := m.Client.Bind(ctx, m.VHost, b); err != nil && !rabbitmqadmin.IsMissingExchange(err) {
 			return err
 		}
 	}
@@ -261,10 +328,11 @@ func (m *run) rebindLate(ctx context.Context) error {
 	return nil
 }
 
-// isRefusal reports that the broker answered and said no.
-func isRefusal(err error) bool {
+// refusesArguments reports that the broker does not take the arguments of a queue, which is a 400. Anything else, such as a
+// token that has expired, says nothing about them.
+func refusesArguments(err error) bool {
 	var answer *rabbitmqadmin.Error
-	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500
+	return errors.As(err, &answer) && answer.Status == http.StatusBadRequest
 }
 
 func (m *run) tell(step Step) {

@@ -27,16 +27,10 @@ const (
 // that is left at most, so that there is some for the way back.
 func (m *run) clear(ctx context.Context, s scene) error {
 	temp := m.names.Queue
-	if err := m.Client.DeclareExchange(ctx, m.VHost, rabbitmqadmin.LiveExchange{Name: m.names.Branch, Type: fanout, Durable: true}); err != nil {
+	if err := m.declareBranch(ctx); err != nil {
 		return err
 	}
-	if s.temp && !s.branchToTemp {
-		// Nothing has come into it: it may have been a probe.
-		if err := m.Client.DeleteQueue(ctx, m.VHost, temp.Name); err != nil {
-			return err
-		}
-	}
-	if !s.temp || !s.branchToTemp { // what an earlier run has filled may be of another kind, and stays
+	if !s.temp { // what an earlier run has filled may be of another kind, and stays
 		if err := m.Client.CreateQueue(ctx, m.VHost, temp); err != nil {
 			return err
 		}
@@ -54,7 +48,7 @@ func (m *run) clear(ctx context.Context, s scene) error {
 		return err
 	}
 	m.tell(StepEmpty)
-	if err := m.moveMost(ctx, m.Queue.Name); err != nil {
+	if err := m.moveMost(ctx, m.Queue.Name, nothing); err != nil {
 		return err
 	}
 	return m.empty(ctx, m.Queue.Name, func() error {
@@ -81,7 +75,7 @@ func (m *run) bringBack(ctx context.Context, s scene) error {
 			if err := m.turn(ctx, s); err != nil {
 				return err
 			}
-			if err := m.moveMost(ctx, m.names.Queue.Name); err != nil {
+			if err := m.moveMost(ctx, m.names.Queue.Name, m.gather); err != nil {
 				return err
 			}
 		}
@@ -93,10 +87,32 @@ func (m *run) bringBack(ctx context.Context, s scene) error {
 	return m.restore(ctx)
 }
 
-// moveMost moves messages while others come in, until few are left or there are no less than before.
-func (m *run) moveMost(ctx context.Context, queue string) error {
+// dropProbe deletes a migrating queue that nothing leads to, which was made to see whether the broker takes the arguments. One
+// that holds messages was none: somebody has deleted what it was led by since.
+func (m *run) dropProbe(ctx context.Context, s *scene) error {
+	if !s.temp || s.branchToTemp || s.returning() {
+		return nil
+	}
+	_, err := m.Client.SafeDelete(ctx, rabbitmqadmin.SafeDelete{VHost: m.VHost, Queues: []string{m.names.Queue.Name}})
+	var notEmpty *rabbitmqadmin.NotEmptyError
+	if errors.As(err, &notEmpty) {
+		return nil
+	}
+	s.temp = err != nil
+	return err
+}
+
+// nothing is what needs to be done while messages are moved out.
+func nothing(context.Context) error { return nil }
+
+// moveMost moves messages while others come in, until few are left or there are no less than before. meanwhile is called
+// before that and some times in a second.
+func (m *run) moveMost(ctx context.Context, queue string, meanwhile func(context.Context) error) error {
 	for before := -1; ; {
-		r, err := m.move(ctx, queue)
+		if err := meanwhile(ctx); err != nil {
+			return err
+		}
+		r, err := m.move(ctx, queue, meanwhile)
 		if err != nil || r.Left <= few || before >= 0 && r.Left > before/2 {
 			return err
 		}
@@ -128,7 +144,7 @@ func (m *run) emptyOnce(ctx context.Context, queue string, stop func() error) er
 	if err := stop(); err != nil {
 		return err
 	}
-	if _, err := m.move(ctx, queue); err != nil {
+	if _, err := m.move(ctx, queue, nothing); err != nil {
 		return err
 	}
 	result, err := m.Client.SafeDelete(ctx, rabbitmqadmin.SafeDelete{VHost: m.VHost, Queues: []string{queue}})
@@ -140,13 +156,14 @@ func (m *run) emptyOnce(ctx context.Context, queue string, stop func() error) er
 
 // move moves what is ready in a queue to where the branch leads. What others than the messages are the reason for is
 // tried again.
-func (m *run) move(ctx context.Context, queue string) (transfer.Report, error) {
+func (m *run) move(ctx context.Context, queue string, meanwhile func(context.Context) error) (transfer.Report, error) {
 	for tries := 1; ; tries++ {
 		r, err := transfer.Move(ctx, transfer.Options{
 			Dial: m.broker.Dial, Source: queue, Exchange: m.names.Branch,
 			Route: func(d *amqp091.Delivery) string { return d.RoutingKey },
 			Edit:  keep,
 			Progress: func(r transfer.Report) {
+				_ = meanwhile(ctx) // it is called again, and what fails then ends the run
 				m.progress(Progress{Moved: *m.counter() + r.Moved, Left: max(0, r.Found-r.Moved)})
 			},
 		})

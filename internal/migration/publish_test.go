@@ -182,10 +182,16 @@ type consuming struct {
 func (y *yard) consuming() *consuming {
 	y.t.Helper()
 	conn := brokertest.Dial(y.t, y.b, y.vhost)
+	closes := conn.NotifyClose(make(chan *amqp091.Error, 1))
 	c := &consuming{t: y.t, end: make(chan struct{}), ended: make(chan struct{}), seen: map[string]int{}}
 	go func() {
 		defer close(c.ended)
 		for c.subscribe(conn) {
+		}
+		select {
+		case why := <-closes:
+			c.t.Errorf("the consumer's connection was closed: %v", why)
+		default:
 		}
 	}()
 	return c
@@ -195,8 +201,7 @@ func (y *yard) consuming() *consuming {
 func (c *consuming) subscribe(conn *amqp091.Connection) bool {
 	ch, err := conn.Channel()
 	if err != nil {
-		c.t.Error(err)
-		return false
+		return false // the connection was closed
 	}
 	defer ch.Close()
 	if err := ch.Qos(50, 0, false); err != nil {

@@ -45,7 +45,7 @@ func (m *run) rebind(ctx context.Context, bindings []topology.Binding, to, kind 
 		other := b
 		other.Destination, other.DestinationType = to, kind
 		err := m.Client.Bind(ctx, m.VHost, other)
-		if missingExchange(err) {
+		if rabbitmqadmin.IsMissingExchange(err) {
 			if _, gone := m.Client.Exchange(ctx, m.VHost, b.Source); errors.Is(gone, rabbitmqadmin.ErrNotFound) {
 				continue // with its exchange a binding is gone
 			}
@@ -60,17 +60,18 @@ func (m *run) rebind(ctx context.Context, bindings []topology.Binding, to, kind 
 	return nil
 }
 
-func missingExchange(err error) bool {
-	var answer *rabbitmqadmin.Error
-	return errors.As(err, &answer) && answer.MissingExchange()
-}
-
 // turn has what the switch leads nowhere else go to the queue, and everything else to the migrating queue, where it goes
 // already. After that the switch is thrown back by a single request.
 func (m *run) turn(ctx context.Context, s scene) error {
 	temp := m.names.Queue.Name
 	if !s.returning() {
+		if err := m.declareBranch(ctx); err != nil { // a run may have been killed before there was one
+			return err
+		}
 		if err := m.lead(ctx, m.names.Branch, temp); err != nil {
+			return err
+		}
+		if err := m.divert(ctx); err != nil {
 			return err
 		}
 		if err := m.cut(ctx, m.names.Switch, m.Queue.Name); err != nil {
@@ -84,6 +85,28 @@ func (m *run) turn(ctx context.Context, s scene) error {
 		return err
 	}
 	return m.lead(ctx, m.names.Branch, m.Queue.Name)
+}
+
+// gather is divert while messages are on their way back and the switch leads to the migrating queue: what a binding
+// delivers to the queue and the switch to the migrating queue would be there twice. A consumer that was cancelled when the
+// queue was deleted may make such bindings when it subscribes again. While they are led to the switch that leads to
+// the queue, as its branch does.
+func (m *run) gather(ctx context.Context) error {
+	bindings, err := m.direct(ctx)
+	if err != nil || len(bindings) == 0 {
+		return err
+	}
+	if err := m.cut(ctx, m.names.Switch, m.names.Queue.Name); err != nil {
+		return err
+	}
+	if err := m.rebind(ctx, bindings, m.names.Switch, topology.BindingToExchange); err != nil {
+		return err
+	}
+	return m.lead(ctx, m.names.Switch, m.names.Queue.Name)
+}
+
+func (m *run) declareBranch(ctx context.Context) error {
+	return m.Client.DeclareExchange(ctx, m.VHost, rabbitmqadmin.LiveExchange{Name: m.names.Branch, Type: fanout, Durable: true})
 }
 
 // restore gives the queue its bindings back, and removes the exchanges that nothing comes through any more.

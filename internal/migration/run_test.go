@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,10 @@ func TestRefused(t *testing.T) {
 			y.fill(3)
 			o.Queue.Arguments[topology.ArgMaxLength] = int64(2)
 		}, []string{"holds 3 messages", "would drop the oldest"}},
+		"it may drop messages": {func(y *yard, o *Options) {
+			y.fill(3)
+			o.Queue.Arguments[topology.ArgMaxLengthBytes] = int64(1 << 20)
+		}, []string{"holds 3 messages", "x-max-length-bytes = 1048576", "may drop the oldest"}},
 		"a policy bounds the migrating queue": {func(y *yard, _ *Options) {
 			y.request(http.MethodPut, "policies/%s/short", map[string]any{"pattern": "^orders-", "apply-to": "queues", "definition": map[string]any{"max-length": 10}})
 		}, []string{`"orders-migrating"`, `policy "short"`, "max-length"}},
@@ -89,17 +94,8 @@ func TestUndone(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, brokertest.Shared(t), topology.Classic, 0)
 	ids := y.fill(100)
-	g := newGate(t, y.b, 0, func() {})
-	refusals := 0
-	g.answer = func(w http.ResponseWriter, r *http.Request) bool {
-		if refusals == 0 && refuse(http.MethodPut, "/orders")(w, r) {
-			refusals++
-			return true
-		}
-		return false
-	}
 	o := y.options()
-	o.Client = y.client(g.management, g.amqp)
+	o.Client = y.refusing()
 	_, err := Run(t.Context(), o)
 	var undone *UndoneError
 	if !errors.As(err, &undone) || !strings.Contains(err.Error(), "invalid arg") || !strings.Contains(err.Error(), "this was undone") {
@@ -180,4 +176,45 @@ func TestBindingsMadeMeanwhile(t *testing.T) {
 	y.runTo(o)
 	y.bindings = append(y.bindings, late)
 	y.settled(y.after())
+}
+
+// TestBindingsMadeOnTheWayBack: a consumer that was cancelled binds the queue again when it subscribes again. What is
+// published after that is there once, although the switch leads to the migrating queue.
+func TestBindingsMadeOnTheWayBack(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]int{"before anything is moved": 0, "while messages are moved": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newYard(t, brokertest.Shared(t), topology.Classic, 0)
+			y.fill(10_000)
+			again := y.bindings[slices.IndexFunc(y.bindings, func(b topology.Binding) bool { return b.Source == "topic" })]
+			c := y.client(y.b.ManagementURL(), y.b.Address())
+			o := y.options()
+			bound, published := false, 0
+			o.Progress = func(p Progress) {
+				switch {
+				case p.Step != StepReturn || p.Moved < moved:
+				case !bound:
+					bound = true
+					if err := c.Bind(t.Context(), y.vhost, again); err != nil {
+						t.Error(err)
+					}
+				case p.Moved > 0 && published == 0:
+					brokertest.Publish(t, y.b, y.vhost, "topic", "order.made", amqp091.Publishing{MessageId: "late"})
+					published++
+				}
+			}
+			y.runTo(o)
+			y.settled(y.after())
+			arrived := 0
+			for _, d := range y.deliveries() {
+				if d.MessageId == "late" {
+					arrived++
+				}
+			}
+			if arrived != published || published == 0 {
+				t.Errorf("%d messages were published meanwhile, and %d are there", published, arrived)
+			}
+		})
+	}
 }

@@ -22,8 +22,6 @@ type scene struct {
 	temp  bool
 	// Where the switch and its branch lead.
 	switchToQueue, switchToTemp, branchToQueue, branchToTemp bool
-	// entries lead to the switch: they were, and will be, bindings of the queue. direct lead to the queue itself.
-	entries, direct []topology.Binding
 }
 
 // returning: the queue was replaced, or that was given up, and its messages are on their way back.
@@ -48,18 +46,16 @@ func (m *run) look(ctx context.Context) (s scene, err error) {
 		return s, err
 	}
 	s.temp = temp != nil
-	from, entries, err := m.Client.ExchangeBindings(ctx, m.VHost, m.names.Switch)
+	from, _, err := m.Client.ExchangeBindings(ctx, m.VHost, m.names.Switch)
 	if err != nil {
 		return s, err
 	}
-	s.entries = entries
 	s.switchToQueue, s.switchToTemp = leadsTo(from, m.Queue.Name), leadsTo(from, m.names.Queue.Name)
 	if from, _, err = m.Client.ExchangeBindings(ctx, m.VHost, m.names.Branch); err != nil {
 		return s, err
 	}
 	s.branchToQueue, s.branchToTemp = leadsTo(from, m.Queue.Name), leadsTo(from, m.names.Queue.Name)
-	s.direct, err = m.direct(ctx)
-	return s, err
+	return s, nil
 }
 
 func (m *run) find(ctx context.Context, name string) (*rabbitmqadmin.LiveQueue, error) {

@@ -41,11 +41,11 @@ type yard struct {
 
 // before and after are the queue "orders" as it is and as it is to be.
 func (y *yard) before() topology.Queue {
-	return y.queue(topology.Arguments{topology.ArgMessageTTL: int64(7200000)})
+	return y.queue(topology.Arguments{topology.ArgMessageTTL: int64(7200000), topology.ArgMaxLengthBytes: int64(1 << 41)})
 }
 
 func (y *yard) after() topology.Queue {
-	return y.queue(topology.Arguments{topology.ArgMessageTTL: int64(3600000), topology.ArgMaxLengthBytes: int64(1 << 40)})
+	return y.queue(topology.Arguments{topology.ArgMessageTTL: int64(3600000), topology.ArgMaxLengthBytes: int64(1 << 41), topology.ArgMaxLength: int64(1 << 40)})
 }
 
 func (y *yard) queue(args topology.Arguments) topology.Queue {

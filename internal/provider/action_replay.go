@@ -49,6 +49,7 @@ func (*replayAction) Schema(_ context.Context, _ action.SchemaRequest, resp *act
 		MarkdownDescription: "Replays a topic's dead-letter or parked queue: its messages go back to the work queue, as if they had never been tried. A message is removed when the broker has confirmed its copy and a queue has taken it, " +
 			"so that nothing is lost whatever is interrupted when, and what was interrupted is invoked again; at most those that were on their way may be there twice, which the report says. " +
 			"It looks at no more messages than there were when it began: one that fails again meanwhile is not replayed twice.\n\n" +
+			"Messages go to the work queue by its name, through the default exchange: do not replay while that queue is migrated (`on_argument_change`), since what comes that way between the last look whether the queue is empty and its deletion is lost with it.\n\n" +
 			"Needs the provider's `rabbitmq.amqp_endpoints`, read permission on the queue and write permission on the exchange that is published to (the function `build_permissions` has both in the role `operator`).",
 		Attributes: map[string]schema.Attribute{
 			"manifest": schema.StringAttribute{

@@ -202,7 +202,7 @@ resource "redeliver_rabbitmq_hold_ladder" "orders" {
 	}
 	p.answerNoMore()
 	// It is replaced as soon as nothing is lost, and not before.
-	expect(t, c.applyFails(), "is tainted, so must be replaced", "Could not delete the hold ladder", `"orders-hold-600s" holds 1 message`)
+	expect(t, c.applyFails(), "is tainted, so", "must be replaced", "Could not delete the hold ladder", `"orders-hold-600s" holds 1 message`)
 	b.mustHave("queue orders-hold-300s", "queue orders-hold-600s")
 	brokertest.Drain(t, b.broker, b.vhost, "orders-hold-600s")
 	expect(t, c.apply(), "1 added, 0 changed, 1 destroyed")

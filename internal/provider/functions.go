@@ -132,7 +132,7 @@ func (buildNamesFunction) Definition(_ context.Context, _ function.DefinitionReq
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "topic", MarkdownDescription: "The topic's name."},
 			function.StringParameter{Name: "convention", MarkdownDescription: "The convention: `redeliver`, `shove`, `acemq`, `rabbitkit` or `queuey`."},
-			function.DynamicParameter{Name: "options", AllowNullValue: true, MarkdownDescription: "An object, which may be empty: `delays` (a list of durations), `consumer_group`, `jitter_shards`, `jitter_factor` and `sequence_shards`."},
+			function.DynamicParameter{Name: "options", AllowNullValue: true, MarkdownDescription: "An object, which may be empty (`{}`; OpenTofu answers a `null` here with null): `delays` (a list of durations), `consumer_group`, `jitter_shards`, `jitter_factor` and `sequence_shards`."},
 		},
 		Return: function.ObjectReturn{AttributeTypes: namesAttrTypes},
 	}

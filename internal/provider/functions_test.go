@@ -193,7 +193,8 @@ func exampleManifest(t *testing.T) string {
 	return string(manifest.Encode())
 }
 
-// TestFunctionsInAConfiguration calls every function the way a configuration does, on a manifest that is planned.
+// TestFunctionsInAConfiguration calls every function the way a configuration does, on a manifest that is planned. Options that
+// are null are for the tests above: OpenTofu calls no function with a null that has no type, and returns null itself.
 func TestFunctionsInAConfiguration(t *testing.T) {
 	b := setup(t)
 	output := func(name, path string, check knownvalue.Check) statecheck.StateCheck {
@@ -202,7 +203,7 @@ func TestFunctionsInAConfiguration(t *testing.T) {
 	b.run(resource.TestStep{
 		Config: b.provider + losing(orders(`retry = { strategy = "hybrid" }`)) + `
 output "names" { value = provider::redeliver::build_names("orders", "rabbitkit", { delays = ["5s", "30s"] }) }
-output "bare" { value = provider::redeliver::build_names("orders", "redeliver", null) }
+output "bare" { value = provider::redeliver::build_names("orders", "redeliver", {}) }
 output "schedule" { value = distinct(provider::redeliver::build_schedule("exponential", { attempts = 6, initial = "10s", max = "1m" })) }
 output "consumer" { value = provider::redeliver::build_permissions(redeliver_rabbitmq_topic.orders.manifest, "consumer") }
 output "operator" { value = provider::redeliver::build_permissions(redeliver_rabbitmq_topic.orders.manifest, "operator") }

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ func migrateAttributes(ctx context.Context, object string) map[string]schema.Att
 		},
 		"allow_default_exchange_loss": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "With `on_argument_change = \"migrate\"`: accept that what other queues dead-letter to " + object + " by its name, through the default exchange, is lost in the moment in which there is no such queue, the time of a few requests. " +
+			MarkdownDescription: "With `on_argument_change = \"migrate\"`: accept that what other queues dead-letter to " + object + " by its name, through the default exchange, is lost in the moment in which there is no such queue, about a second. " +
 				"Without it such a queue is not migrated, unless they keep what finds no target (`x-dead-letter-strategy = at-least-once`). The same goes for applications that publish through the default exchange, which no broker tells of. Defaults to `false`.",
 		},
 		"migrating": schema.BoolAttribute{
@@ -159,9 +160,25 @@ func (rt *runtime) planMigration(ctx context.Context, p migrationPlan, resp *res
 		text += fmt.Sprintf(" Now %s.", d)
 	}
 	resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q is to be migrated", p.queue.Name), text)
-	if err := rt.checkMigration(ctx, p); err != nil && !interrupted {
+	if err := rt.checkMigration(ctx, p); err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("on_argument_change"), "The queue cannot be migrated", sentence(err)+
 			fmt.Sprintf("\nWith on_argument_change = %q it is replaced while it is empty; allow_default_exchange_loss accepts what is lost through the default exchange.", onChangeReplace))
+	}
+}
+
+// planUnknown plans a change of a queue whose arguments depend on something that is not known yet. Where it is migrated that is
+// an update, which does what it turns out to take; otherwise the queue is replaced.
+func (m *migrateModel) planUnknown(queues []string, depends map[string]attr.Value, resp *resource.ModifyPlanResponse) {
+	if !m.migrates() {
+		replaceUnknown(resp, depends)
+		return
+	}
+	resp.RequiresReplace = slices.DeleteFunc(resp.RequiresReplace, isOfArguments)
+	for _, name := range slices.Sorted(maps.Keys(depends)) {
+		if !fullyKnown(depends[name]) {
+			resp.Diagnostics.AddAttributeWarning(path.Root(name), fmt.Sprintf("Queue %q may have to be migrated", queues[0]),
+				fmt.Sprintf("An argument of the queue depends on %s, which is not known yet. If it turns out to be another one, apply migrates the queue, or refuses to.", name))
+		}
 	}
 }
 
@@ -220,17 +237,22 @@ func (rt *runtime) migrate(ctx context.Context, p migrationPlan, diags *diag.Dia
 	defer cancel()
 	report, err := migration.Run(ctx, p.options(ctx, admin))
 	if err != nil {
-		return err
+		return fmt.Errorf("%w.\nUntil then: %s", err, tally(p.vhost(), p.queue.Name, report))
 	}
-	text := fmt.Sprintf("In vhost %q %d messages were moved out of queue %q and %d back into it.", p.vhost(), report.Out, p.queue.Name, report.Back)
+	diags.AddWarning(fmt.Sprintf("Queue %q was migrated", p.queue.Name), tally(p.vhost(), p.queue.Name, report)+".")
+	return nil
+}
+
+// tally says what a run moved, and what of that may be there twice.
+func tally(vhost, queue string, report migration.Report) string {
+	text := fmt.Sprintf("In vhost %q %d messages were moved out of queue %q and %d back into it", vhost, report.Out, queue, report.Back)
 	if report.Resumed {
-		text += " This finished what an earlier apply had begun; messages that were on their way when that was killed may be there twice."
+		text += ". This went on with what an earlier apply had begun; messages that were on their way when that was killed may be there twice"
 	}
 	if report.Doubtful > 0 {
-		text += fmt.Sprintf(" %d of them may be there twice, because a connection was lost.", report.Doubtful)
+		text += fmt.Sprintf(". %d of them may be there twice, because a connection was lost", report.Doubtful)
 	}
-	diags.AddWarning(fmt.Sprintf("Queue %q was migrated", p.queue.Name), text)
-	return nil
+	return text
 }
 
 // finishMigration brings everything back into a queue that is to be deleted, so that what it holds is seen and nothing is left
@@ -244,9 +266,9 @@ func (rt *runtime) finishMigration(ctx context.Context, vhost string, queues []s
 		if !isMigrating(ctx, admin.View(), vhost, queue) {
 			continue
 		}
-		_, err := migration.Run(ctx, migration.Options{Client: admin, VHost: vhost, Queue: topology.Queue{Name: queue}, Keep: true, Progress: logProgress(ctx, queue)})
+		report, err := migration.Run(ctx, migration.Options{Client: admin, VHost: vhost, Queue: topology.Queue{Name: queue}, Keep: true, Progress: logProgress(ctx, queue)})
 		if err != nil {
-			return fmt.Errorf("an interrupted migration has to be finished before the queue is deleted: %w", err)
+			return fmt.Errorf("an interrupted migration has to be finished before the queue is deleted: %w.\nUntil then: %s", err, tally(vhost, queue, report))
 		}
 	}
 	return nil

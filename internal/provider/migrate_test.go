@@ -95,7 +95,7 @@ func TestQueueIsMigratedWhileMessagesArePublished(t *testing.T) {
 func TestInterruptedMigrationIsFinished(t *testing.T) {
 	for name, finish := range map[string]func(b *bundle, c *commandLine){
 		"by the same configuration": func(b *bundle, c *commandLine) {
-			expect(b.t, c.apply(), `Warning: Queue "orders" was migrated`, "finished what an earlier apply had begun")
+			expect(b.t, c.apply(), `Warning: Queue "orders" was migrated`, "went on with what an earlier apply had begun")
 			b.limited(200)
 		},
 		"by one that was taken back": func(b *bundle, c *commandLine) {
@@ -135,7 +135,7 @@ func TestInterruptedMigrationIsFinished(t *testing.T) {
 				return cut.Load()
 			})
 			c.configure(through("delivery_limit = 200"))
-			expect(t, c.applyFails(), "Could not update the topic", `the arguments of queue "orders"`, "503")
+			expect(t, c.applyFails(), "Could not update the topic", `the arguments of queue "orders"`, "503", "500 messages were moved out of queue")
 			p.answerNoMore()
 			b.mustExist(migratingQueue, migratingSwitch)
 			b.mustBeGone("queues/%s/orders")
@@ -257,4 +257,45 @@ resource "redeliver_rabbitmq_topic" "orders" {
 
 	c = b.commandLine(b.provider + migratingOrders("sequenced = true"))
 	expect(t, c.planFails(), "A sequenced topic is not migrated", "replaced only while it is empty")
+}
+
+// TestBindingOfAnInterruptedMigration: the binding of a resource of its own is at the switch, and belongs to that resource
+// there too.
+func TestBindingOfAnInterruptedMigration(t *testing.T) {
+	b := setup(t)
+	p := newProxy(t, b.broker, "")
+	config := func(limit int, bindings ...string) string {
+		text := b.blockAt(p.URL, b.broker.Username(), b.broker.Password(), "max_retries = 0\n amqp_endpoints = ["+fmt.Sprintf("%q", b.amqpEndpoint())+"]") +
+			migratingOrders(fmt.Sprintf("delivery_limit = %d", limit))
+		for _, key := range bindings {
+			text += fmt.Sprintf(`
+resource "redeliver_rabbitmq_binding" %q {
+  source      = "amq.direct"
+  destination = redeliver_rabbitmq_topic.orders.name
+  routing_key = %q
+}
+`, key, key)
+		}
+		return text
+	}
+	c := b.commandLine(config(100, "stays", "goes"))
+	c.apply()
+	p.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		cut := r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/orders") && strings.HasPrefix(r.URL.Path, "/api/queues/")
+		if cut {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return cut
+	})
+	c.configure(config(200, "stays", "goes"))
+	c.applyFails()
+	p.answerNoMore()
+	b.mustExist(migratingSwitch)
+	c.configure(config(200, "stays"))
+	expect(t, c.plan(), "0 to add, 1 to change, 1 to destroy")
+	c.apply()
+	b.limited(200)
+	b.mustHave("queue orders", "queue orders-dlq", "exchange orders-retry", "binding orders-retry -> orders-dlq (orders-dlq)",
+		"binding amq.topic -> orders (order.*)", "binding amq.direct -> orders (stays)")
+	expect(t, c.plan(), "No changes")
 }

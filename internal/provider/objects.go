@@ -194,9 +194,8 @@ func (c *creation) giveBack(ctx context.Context) error {
 	var lost []topology.Binding
 	for len(c.carried) > 0 {
 		err := c.admin.Bind(ctx, c.vhost, c.carried[0])
-		var answer *rabbitmqadmin.Error
 		switch {
-		case errors.As(err, &answer) && answer.MissingExchange():
+		case rabbitmqadmin.IsMissingExchange(err):
 			// It was deleted since, or with its last binding: there is nothing to bind to.
 			lost = append(lost, c.carried[0])
 		case err != nil:

@@ -257,7 +257,7 @@ func TestNothingIsConfigured(t *testing.T) {
 	b := setup(t)
 	c := b.commandLine(`
 provider "redeliver" {}
-output "names" { value = provider::redeliver::build_names("orders", "redeliver", null).work_queue }
+output "names" { value = provider::redeliver::build_names("orders", "redeliver", {}).work_queue }
 `)
 	expect(t, c.apply(), `names = "orders"`)
 	c.configure(`provider "redeliver" {}` + shop + orders(""))

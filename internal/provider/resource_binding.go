@@ -198,7 +198,7 @@ func (r *bindingResource) create(ctx context.Context, plan *bindingResourceModel
 		return err
 	}
 	plan.ID = types.StringValue(plan.importID(b.Arguments))
-	defer r.rt.locks.lock(plan.ID.ValueString())()
+	defer r.rt.locks.lock(plan.ID.ValueString(), objectKey("queue", plan.VHost.ValueString(), b.Destination))() // which may be migrating
 	found, err := findBinding(ctx, admin, plan.VHost.ValueString(), b)
 	if err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
 		return err
@@ -209,16 +209,30 @@ func (r *bindingResource) create(ctx context.Context, plan *bindingResourceModel
 			b.Source, b.DestinationType, b.Destination, b.RoutingKey, plan.VHost.ValueString(),
 			createRequest{resourceType: bindingTypeName, importID: plan.ID.ValueString()}.importBlock())
 	}
+	if found {
+		return nil
+	}
 	return admin.Bind(ctx, plan.VHost.ValueString(), b)
 }
 
-// findBinding reports whether a binding exists. [rabbitmqadmin.ErrNotFound] says that its exchange does not.
+// atSwitch is where a binding of a queue is as long as the queue is migrated, and after a migration that was interrupted: it
+// returns when that is finished.
+func atSwitch(b topology.Binding) topology.Binding {
+	b.Destination, b.DestinationType = topology.Queue{Name: b.Destination}.Migrating().Switch, topology.BindingToExchange
+	return b
+}
+
+// findBinding reports whether a binding exists, if need be at the switch. [rabbitmqadmin.ErrNotFound] says that its exchange
+// does not.
 func findBinding(ctx context.Context, admin broker, vhost string, b topology.Binding) (bool, error) {
 	source, _, err := admin.ExchangeBindings(ctx, vhost, b.Source)
 	if err != nil {
 		return false, err
 	}
 	missing, _ := topology.DiffBindings([]topology.Binding{b}, source)
+	if len(missing) > 0 && b.DestinationType == topology.BindingToQueue {
+		missing, _ = topology.DiffBindings([]topology.Binding{atSwitch(b)}, source)
+	}
 	return len(missing) == 0, nil
 }
 
@@ -265,7 +279,11 @@ func (r *bindingResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if err == nil {
 		var b topology.Binding
 		if b, _, err = state.binding(); err == nil {
+			defer r.rt.locks.lock(objectKey("queue", state.VHost.ValueString(), b.Destination))() // which may be migrating
 			err = admin.Unbind(ctx, state.VHost.ValueString(), b)
+		}
+		if err == nil && b.DestinationType == topology.BindingToQueue {
+			err = admin.Unbind(ctx, state.VHost.ValueString(), atSwitch(b))
 		}
 	}
 	addError(&resp.Diagnostics, "Could not delete the binding", err)

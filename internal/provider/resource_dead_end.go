@@ -165,7 +165,8 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	if !known || !extraKnown || !allKnown([]attr.Value{plan.Topic, plan.Name, plan.WorkQueueType, plan.SettingsVia, plan.MergePolicy}) {
 		if state != nil {
-			replaceUnknown(resp, map[string]attr.Value{"name": plan.Name, "work_queue_type": plan.WorkQueueType, "extra_arguments": plan.ExtraArguments})
+			replaceUnknown(resp, map[string]attr.Value{"name": plan.Name})
+			plan.planUnknown([]string{state.Name.ValueString()}, map[string]attr.Value{"work_queue_type": plan.WorkQueueType, "extra_arguments": plan.ExtraArguments}, resp)
 		}
 		if plan.Name.IsNull() {
 			plan.Name = types.StringUnknown()
@@ -211,6 +212,10 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.rt.warnOfPointing(ctx, &resp.Diagnostics, vhost, name, plan.DeleteNonEmpty.ValueBool())
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	if plan.mergesLater(ctx, req, resp) {
+		plan.Policy = plan.policyUnknown(types.StringType)
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	}
 }
 
 // warn adds the queue's standing warning unless it is acknowledged.

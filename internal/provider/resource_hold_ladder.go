@@ -188,6 +188,10 @@ func (r *holdLadderResource) ModifyPlan(ctx context.Context, req resource.Modify
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), ownedQueues(state), plan.DeleteNonEmpty.ValueBool(), "replaced")
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	if plan.mergesLater(ctx, req, resp) {
+		plan.Policies = plan.policyUnknown(queueArgumentsType)
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	}
 }
 
 // planTiers plans the arguments of every hold queue, and says what happens to those that differ and to those of tiers

@@ -42,8 +42,7 @@ func ensuredKey(vhost string, e topology.Exchange) string {
 // as unused at the same moment) it is declared once more.
 func (rt *runtime) bind(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding, own []topology.Exchange) error {
 	err := admin.Bind(ctx, vhost, b)
-	var answer *rabbitmqadmin.Error
-	if !errors.As(err, &answer) || !answer.MissingExchange() {
+	if !rabbitmqadmin.IsMissingExchange(err) {
 		return err
 	}
 	for _, e := range own {

@@ -38,7 +38,7 @@ func settingsViaAttributes(object string) map[string]schema.Attribute {
 }
 
 const policyDescription = "as canonical JSON, by key: `name`, `pattern`, `apply-to`, `priority` and every setting under its own name, such as `message-ttl`. " +
-	"It is what the broker has and in a plan what the configuration computes; a difference is repaired in place. Null with `settings_via = \"arguments\"`."
+	"It is what the broker has and in a plan what the configuration computes; a difference is repaired in place. With `merge_policy` it is known after apply where anything of the resource is to be written: what the other policy sets is copied then. Null with `settings_via = \"arguments\"`."
 
 func policyAttribute(of string) schema.Attribute {
 	return schema.MapAttribute{
@@ -124,6 +124,27 @@ func (rt *runtime) withPolicies(ctx context.Context, m *partModel, acknowledged 
 			fmt.Sprintf("In vhost %q not everything of it is copied:\n%s\nIf that is meant, say so with acknowledge_warnings = [%q].", vhost, strings.Join(texts, "\n"), warningPolicy))
 	}
 	return objects, nil
+}
+
+// mergesLater reports whether the plan is to leave the own policies open: they copy others, which somebody may change until
+// they are written, and Terraform takes nothing else than what was planned. What is the same as in the state is not written.
+func (m *partModel) mergesLater(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) bool {
+	if !m.viaPolicy() || !m.MergePolicy.ValueBool() {
+		return false
+	}
+	if req.State.Raw.IsNull() {
+		return true
+	}
+	var planned, state types.Object // whose sets have no order, unlike those of the raw values
+	resp.Diagnostics.Append(resp.Plan.Get(ctx, &planned)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	for name, value := range planned.Attributes() {
+		// A number that was in a state file is not the same to the last bit: its text is.
+		if have := state.Attributes()[name]; !value.Equal(have) && value.String() != have.String() {
+			return true
+		}
+	}
+	return false
 }
 
 // planPolicies plans the own policies of queues. have is what the state has of them, nil where there is nothing to compare with.
@@ -245,7 +266,7 @@ func (m *partModel) recogniseVia(ctx context.Context, admin broker, shown map[st
 		m.SettingsVia = types.StringValue(string(topology.ViaPolicy))
 		settings[name] = maps.Clone(arguments)
 		maps.Copy(settings[name], own.Over(live.Arguments).Canonical())
-		if others := q.Others(policies, ""); len(others) > 0 {
+		if others := q.Others(policies, ""); len(others) > 0 && !others[0].MayMatch(q) {
 			m.MergePolicy, copied = types.BoolValue(true), others[0].Over(nil)
 		}
 	}
@@ -374,9 +395,13 @@ func besideError(q topology.Queue, other topology.Policy, vhost string) error {
 	if other.Priority >= q.Policy.Priority {
 		what = "that one would displace the queue's own, and with it the queue's settings"
 	}
-	return fmt.Errorf("%s (pattern %q, priority %d, which sets %s) matches queue %q in vhost %q too. RabbitMQ applies only one policy to a queue, and %s: "+
+	matches := "matches"
+	if other.MayMatch(q) {
+		matches = "has a pattern that cannot be read here and may match"
+	}
+	return fmt.Errorf("%s (pattern %q, priority %d, which sets %s) %s queue %q in vhost %q too. RabbitMQ applies only one policy to a queue, and %s: "+
 		"have its pattern not match the queue, or set merge_policy = true, with which the queue's own policy copies it, or settings_via = %q",
-		other, other.Pattern, other.Priority, strings.Join(slices.Sorted(maps.Keys(other.Definition)), ", "), q.Name, vhost, what, topology.ViaArguments)
+		other, other.Pattern, other.Priority, strings.Join(slices.Sorted(maps.Keys(other.Definition)), ", "), matches, q.Name, vhost, what, topology.ViaArguments)
 }
 
 // checkOthers refuses queues' own policies beside others, or says where they displace them already.

@@ -179,7 +179,7 @@ func TestOtherPoliciesBesideAQueuesOwn(t *testing.T) {
 
 	// Drift is that of both.
 	b.request("PUT", "policies/%s/everything", map[string]any{"pattern": ".*", "apply-to": "queues", "priority": 2000, "definition": map[string]any{"max-length": 6000}})
-	expect(t, c.plan(), `~ "max-length" = "5000" -> "6000"`, `- "overflow" = "\"drop-head\"" -> null`, `~ "priority" = "1000" -> "2001"`)
+	expect(t, c.plan(), "max-length: want 6000, live 5000", `overflow: want absent, live "drop-head"`, "priority: want 2001, live 1000")
 	c.apply()
 	if p := b.policies()[topology.OwnPolicyName("orders")]; p.Priority != 2001 || p.Definition["max-length"] != 6000.0 {
 		t.Errorf("the policy is %+v", p)

@@ -84,6 +84,10 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	if plan.mergesLater(ctx, req, resp) {
+		plan.policiesUnknown()
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	}
 }
 
 // planWorkQueues plans the arguments and the policies of the work queue or of the shards, compared with what the state has
@@ -121,7 +125,7 @@ func (m *topicModel) policiesUnknown() {
 
 // planArguments plans the arguments and policies of the work queue or of the shards while something else of the topic is
 // not known yet. They are unknown only where they depend on it, and then an existing queue is replaced, unless that is
-// the policy's.
+// the policy's, or migrated.
 func (r *topicResource) planArguments(ctx context.Context, plan, state *topicModel, resp *resource.ModifyPlanResponse) {
 	plan.Arguments, plan.ShardArguments = types.MapUnknown(types.StringType), types.MapUnknown(queueArgumentsType)
 	plan.policiesUnknown()
@@ -138,7 +142,11 @@ func (r *topicResource) planArguments(ctx context.Context, plan, state *topicMod
 					depends["retry"] = types.ObjectUnknown(retryAttrTypes)
 				}
 			}
-			replaceUnknown(resp, depends)
+			if state.SequenceShards.IsNull() {
+				plan.planUnknown(topicQueues(ctx, state), depends, resp)
+			} else {
+				replaceUnknown(resp, depends) // shards are never migrated
+			}
 		}
 		return
 	}
@@ -149,6 +157,7 @@ func (r *topicResource) planArguments(ctx context.Context, plan, state *topicMod
 	}
 	objects, unmerged := r.rt.withPolicies(ctx, &plan.partModel, stringsOf(ctx, plan.AcknowledgeWarnings), objects, &resp.Diagnostics)
 	r.planWorkQueues(ctx, plan, state, objects.Queues, unmerged, resp)
+	r.rt.planMigration(ctx, plan.migration(ctx, state, objects), resp)
 }
 
 // warn adds the topic's standing warnings that are not acknowledged.

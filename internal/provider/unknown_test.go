@@ -77,3 +77,43 @@ resource "redeliver_rabbitmq_hold_ladder" "orders" {
 	}
 	expect(t, c.plan(), "No changes")
 }
+
+// TestQueueIsMigratedAlsoWhileSomethingIsNotKnownYet: what is not known makes no replacement of a migration, with which
+// delete_non_empty would lose the messages.
+func TestQueueIsMigratedAlsoWhileSomethingIsNotKnownYet(t *testing.T) {
+	b := setup(t)
+	config := func(key, limit, stated, ttl string) string {
+		return b.provider + pending("key", fmt.Sprintf("%q", key)) + pending("limit", limit) + pending("ttl", ttl) + fmt.Sprintf(`
+resource "redeliver_rabbitmq_dead_letter_queue" "orders" {
+  topic              = "orders"
+  delete_non_empty   = true
+  on_argument_change = "migrate"
+  extra_arguments    = { "x-message-ttl" = terraform_data.ttl.output }
+}
+resource "redeliver_rabbitmq_topic" "orders" {
+  name               = "orders"
+  dead_letter_queue  = redeliver_rabbitmq_dead_letter_queue.orders.name
+  retry              = { delays = ["5s"] }
+  bindings           = [{ exchange = "amq.topic", routing_key = "order.*" }, { exchange = "amq.direct", routing_key = terraform_data.key.output }]
+  delete_non_empty   = true
+  on_argument_change = "migrate"
+  delivery_limit     = %s
+}
+`, stated)
+	}
+	c := b.commandLine(config("a", "1", "100", "7200000"))
+	c.apply()
+	b.send(0, 10)
+	c.configure(config("b", "1", "200", "7200000"))
+	expect(t, c.apply(), `Queue "orders" was migrated`)
+	b.limited(200)
+	c.configure(config("b", "300", "terraform_data.limit.output", "3600000"))
+	out := c.apply()
+	for _, queue := range []string{"orders", "orders-dlq"} {
+		expect(t, out, fmt.Sprintf("Queue %q may have to be migrated", queue))
+		expect(t, out, fmt.Sprintf("Queue %q was migrated", queue))
+	}
+	b.limited(300)
+	expect(t, c.plan(), "No changes")
+	b.holdsEach("orders", 10)
+}

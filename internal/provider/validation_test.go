@@ -18,7 +18,7 @@ func TestRefusals(t *testing.T) {
 	refusals := map[string]struct{ config, says string }{
 		"no dead-letter queue":           {topic(`name = "orders"` + "\n" + `retry = { delays = ["5s"] }`), "allow_message_loss = true"},
 		"no delays":                      {topic(good), "retries 10 times but has no delays; hand it a ladder's queues (hold_queues), set retry.delays, or set retry.max_retries = 0"},
-		"delays given twice":             {topic(good + holds + `retry = { delays = ["5s"] }`), "Delays are given twice"},
+		"delays given twice":             {topic(good + holds + `retry = { delays = ["7s"] }`), "Delays are given twice"},
 		"hold_from of zero":              {topic(good + holds + `retry = { strategy = "hybrid", hold_from = "0s" }`), `retry.hold_from is 0s: leave it out for the default; always and never are the strategies "republish" and "in_place"`},
 		"hold_from without hybrid":       {topic(good + `retry = { delays = ["5s"], hold_from = "5s" }`), "retry.hold_from is for the hybrid strategy"},
 		"give_up_after of zero":          {topic(good + `retry = { delays = ["5s"], give_up_after = "0s" }`), "would never retry: use retry.max_retries = 0 for that"},

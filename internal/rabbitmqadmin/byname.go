@@ -20,10 +20,15 @@ func (c *Client) DeadLetteringByName(ctx context.Context, vhost, queue string) (
 	if err != nil {
 		return nil, err
 	}
-	for name, route := range routes {
-		points := route.exchange == "" && name != queue && !route.keeps
+	policies, err := c.Policies(ctx, vhost)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range all {
+		route, dead := routes[q.Name]
+		points := dead && route.exchange == "" && q.Name != queue && !keepsUntilRouted(q, policies)
 		if points && route.keepsKey {
-			points, err = boundWithKey(ctx, fresh{c}, vhost, name, queue)
+			points, err = boundWithKey(ctx, fresh{c}, vhost, q.Name, queue)
 		} else if points {
 			points = route.key == queue
 		}
@@ -31,7 +36,7 @@ func (c *Client) DeadLetteringByName(ctx context.Context, vhost, queue string) (
 			return nil, err
 		}
 		if points {
-			out = append(out, name)
+			out = append(out, q.Name)
 		}
 	}
 	slices.Sort(out)
@@ -39,11 +44,12 @@ func (c *Client) DeadLetteringByName(ctx context.Context, vhost, queue string) (
 }
 
 // keepsUntilRouted: a queue that dead-letters at least once keeps a message that finds no target, and tries again after
-// some minutes.
-func keepsUntilRouted(q LiveQueue, definition topology.Arguments) bool {
-	strategy, ok := q.Arguments[topology.ArgDeadLetterStrategy].(string)
-	if !ok {
-		strategy, _ = definition["dead-letter-strategy"].(string)
+// some minutes. Without overflow = reject-publish the broker takes the strategy and dead-letters at most once.
+func keepsUntilRouted(q LiveQueue, policies []topology.Policy) bool {
+	applies := q.Arguments.Canonical()
+	for _, e := range (topology.Queue{Name: q.Name, Type: q.Type, Arguments: q.Arguments}).Effects(policies, q.Policy) {
+		applies[e.Key] = e.Effective
 	}
-	return q.Type == topology.Quorum && strategy == "at-least-once"
+	return q.Type == topology.Quorum && applies[topology.ArgDeadLetterStrategy] == topology.CanonicalJSON("at-least-once") &&
+		applies[topology.ArgOverflow] == topology.CanonicalJSON("reject-publish")
 }

@@ -21,6 +21,7 @@ type Client struct {
 	requests  atomic.Int64
 
 	exchanges    exchangeLocks
+	deleted      deletions
 	policyWrites chan struct{} // a slot for each
 	counts       *sharedRead[map[string]counts]
 	queues       *sharedRead[[]LiveQueue]

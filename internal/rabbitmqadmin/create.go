@@ -54,6 +54,9 @@ func (c *Client) DeclareQueue(ctx context.Context, vhost string, q topology.Queu
 	if err := checkName(x.object, vhost, q.Name); err != nil {
 		return Unknown, err
 	}
+	if err := c.awaitConsumersGone(ctx, vhost, q.Name); err != nil {
+		return Unknown, x.failure(nil, 0, err)
+	}
 	defer c.view.declaredQueue(vhost, q.Name)
 	err := x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		return rh.DeclareQueue(vhost, q.Name, rabbithole.QueueSettings{Durable: true, Arguments: maps.Clone(q.Arguments)})
@@ -106,6 +109,7 @@ func (c *Client) DeleteQueue(ctx context.Context, vhost, name string) error {
 }
 
 func (c *Client) deleteQueue(ctx context.Context, vhost, name string, ifEmpty bool) error {
+	defer c.deleted.note(vhost, name)
 	defer c.view.deletedQueue(vhost, name)
 	x := c.newCall(ctx, opDelete, queueObject(name), vhost)
 	return x.write(func(rh *rabbithole.Client) (*http.Response, error) {

@@ -88,6 +88,12 @@ func (e *Error) MissingExchange() bool {
 	return e.Is(ErrNotFound) && strings.HasPrefix(e.Reason, "no exchange ")
 }
 
+// IsMissingExchange reports whether that is what an error is about.
+func IsMissingExchange(err error) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.MissingExchange()
+}
+
 func describe(op, object, vhost string) string {
 	if vhost == "" {
 		return op + " " + object

@@ -14,6 +14,35 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
+// What is said of a pattern that Go cannot read is what the broker does, or that it is not known.
+func TestLivePatternsThatGoCannotRead(t *testing.T) {
+	t.Parallel()
+	c, _, vhost := live(t, nil)
+	names := []string{"orders", "orders-migrating", "amqx.x", "shop-a1", "ORDERS"}
+	for _, name := range names {
+		makeQueue(t, c, vhost, name, topology.Classic, nil)
+	}
+	for pattern, unread := range map[string]bool{
+		`^(?!amqx\.).*`: false, `^(?!amqx\.|shop)`: false, `(?<!s)$`: false, `(?<=orders)-`: false, `^(?>orders)$`: false, `(?i)^(?=ORD)`: false,
+		`^(.)\1`: false, `(?!x)^\w+$`: false, `^(?!\d)[[:alpha:]]+$`: false, `^(?P<n>o)(?!x)`: false, `(?!x)^\S\s?$`: false,
+		`^o++rders(?!-)`: true, `^(o(?1)?)`: true,
+	} {
+		p := topology.Policy{Name: "p", Pattern: pattern, ApplyTo: "queues", Definition: topology.Arguments{"max-length": int64(5)}}
+		must(t, c.PutPolicy(t.Context(), vhost, p))
+		policies, err := c.Policies(t.Context(), vhost)
+		must(t, err)
+		queues, err := c.Queues(t.Context(), vhost)
+		must(t, err)
+		for _, live := range queues {
+			q := topology.Queue{Name: live.Name, Type: live.Type}
+			applies, known := len(q.Policies(policies, "")) > 0, !policies[0].MayMatch(q)
+			if known == unread || known && applies != (live.Policy == "p") {
+				t.Errorf("%q on %q: applies %t, known %t; the broker says %q", pattern, live.Name, applies, known, live.Policy)
+			}
+		}
+	}
+}
+
 func TestLivePolicies(t *testing.T) {
 	t.Parallel()
 	c, b, vhost := live(t, nil)

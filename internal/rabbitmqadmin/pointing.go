@@ -22,8 +22,6 @@ type deadLetterRoute struct {
 	key      string
 	// keepsKey: there is no routing key of the queue's own, so that messages keep theirs, whatever they are.
 	keepsKey bool
-	// keeps: what finds no target stays in the queue.
-	keeps bool
 }
 
 // PointingAt names the queues whose dead letters can get to queue, in alphabetical order. A queue's own arguments count,
@@ -180,7 +178,6 @@ func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []Live
 	for _, q := range queues {
 		exchange, hasExchange := q.Arguments[topology.ArgDeadLetterExchange].(string)
 		key, hasKey := q.Arguments[topology.ArgDeadLetterKey].(string)
-		var definition topology.Arguments
 		if q.Policy != "" && (!hasExchange || !hasKey) {
 			if policies == nil {
 				var err error
@@ -188,7 +185,7 @@ func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []Live
 					return nil, err
 				}
 			}
-			definition = policies[q.Policy]
+			definition := policies[q.Policy]
 			if !hasExchange {
 				exchange, hasExchange = definition[policyDeadLetterExchange].(string)
 			}
@@ -197,7 +194,7 @@ func deadLetterRoutes(ctx context.Context, at sight, vhost string, queues []Live
 			}
 		}
 		if hasExchange {
-			out[q.Name] = deadLetterRoute{exchange: exchange, key: key, keepsKey: !hasKey, keeps: keepsUntilRouted(q, definition)}
+			out[q.Name] = deadLetterRoute{exchange: exchange, key: key, keepsKey: !hasKey}
 		}
 	}
 	return out, nil

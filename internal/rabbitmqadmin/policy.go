@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/dlclark/regexp2"
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -22,6 +24,20 @@ type wirePolicy struct {
 // policyWritesAtOnce is how many policies are written at the same time. For each of them the broker compares every queue of
 // the vhost with every policy, one write after the other: those that wait there would run out of time.
 const policyWritesAtOnce = 1
+
+// matchTimeout is for patterns that take for ever with some names, which RabbitMQ gives up as well.
+const matchTimeout = time.Second
+
+// readPattern compiles patterns that Go's own package does not, such as those that look around. It is not topology's, whom
+// applications link.
+func readPattern(pattern string) (topology.Matcher, error) {
+	re, err := regexp2.Compile(pattern, regexp2.RE2)
+	if err != nil {
+		return nil, err
+	}
+	re.MatchTimeout = matchTimeout
+	return re, nil
+}
 
 func policyObject(name string) string { return fmt.Sprintf("policy %q", name) }
 
@@ -88,7 +104,7 @@ func (c *Client) Policies(ctx context.Context, vhost string) ([]topology.Policy,
 		for _, w := range got {
 			out = append(out, topology.Policy{
 				Name: w.Name, Pattern: w.Pattern, ApplyTo: w.ApplyTo, Priority: w.Priority, Definition: w.Definition, Operator: operator,
-			}.Compiled())
+			}.Compiled(readPattern))
 		}
 	}
 	return out, nil

@@ -278,9 +278,9 @@ func (v *View) wrotePolicy(vhost, name string, p *topology.Policy, err error) {
 			return slices.Delete(slices.Clone(have), at, at+1)
 		case p != nil && at >= 0:
 			have = slices.Clone(have)
-			have[at] = p.Compiled()
+			have[at] = p.Compiled(readPattern)
 		case p != nil:
-			have = append(have, p.Compiled()) // behind what others were given
+			have = append(have, p.Compiled(readPattern)) // behind what others were given
 		}
 		return have
 	})

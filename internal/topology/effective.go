@@ -22,26 +22,52 @@ type Policy struct {
 	// Definition is what it sets, by the policy's own keys, which are those of arguments without "x-".
 	Definition Arguments
 
-	compiled *regexp.Regexp
+	compiled Matcher
 	// only is the queue whose own policy it is.
 	only string
+	// assumed: it is taken to match whatever its pattern, which cannot be read, may match.
+	assumed bool
 }
 
-// Compiled is the policy with its pattern compiled, for those who ask about many queues.
-func (p Policy) Compiled() Policy {
+// Matcher finds a pattern in names.
+type Matcher interface {
+	MatchString(name string) (bool, error)
+}
+
+// ReadPattern compiles a pattern of a policy.
+type ReadPattern func(pattern string) (Matcher, error)
+
+// goPattern is one that Go reads, which always finds an answer.
+type goPattern struct{ *regexp.Regexp }
+
+func (p goPattern) MatchString(name string) (bool, error) { return p.Regexp.MatchString(name), nil }
+
+// Compiled is the policy with its pattern compiled, for those who ask about many queues. Erlang reads patterns that Go does
+// not, such as "^(?!amq\.)": read, unless it is nil, is asked for those. What that does not read either may match or not.
+func (p Policy) Compiled(read ReadPattern) Policy {
 	// There may be as many of a queue's own policies as there are queues: they are compared and not matched.
-	if p.only = p.owner(); p.only == "" {
-		// A pattern that Go cannot read (Erlang's may look around) matches nothing.
-		p.compiled, _ = regexp.Compile(p.Pattern)
+	if p.only = p.owner(); p.only != "" {
+		return p
+	}
+	if pattern, err := regexp.Compile(p.Pattern); err == nil {
+		p.compiled = goPattern{pattern}
+	} else if read != nil {
+		if pattern, err := read(p.Pattern); err == nil {
+			p.compiled = pattern
+		}
 	}
 	return p
 }
 
 func (p Policy) String() string {
+	kind, doubt := "policy", ""
 	if p.Operator {
-		return fmt.Sprintf("operator policy %q", p.Name)
+		kind = "operator policy"
 	}
-	return fmt.Sprintf("policy %q", p.Name)
+	if p.assumed {
+		doubt = fmt.Sprintf(" (if it applies: its pattern %q cannot be read here)", p.Pattern)
+	}
+	return fmt.Sprintf("%s %q%s", kind, p.Name, doubt)
 }
 
 // notApplied are settings that a policy of queues of a type may not have: RabbitMQ then applies nothing of it to them.
@@ -51,36 +77,48 @@ var notApplied = map[QueueType][]string{
 	Quorum:  {"x-queue-mode", "x-queue-master-locator", "x-ha-mode", "x-max-age", "x-initial-cluster-size", "x-stream-max-segment-size-bytes"},
 }
 
-// matches reports whether the policy can apply to the queue.
-func (p Policy) matches(q Queue) bool {
+// matches reports whether the policy can apply to the queue, and whether that is known: it is not where its pattern
+// cannot be read.
+func (p Policy) matches(q Queue) (matches, known bool) {
 	switch p.ApplyTo {
 	case "all", "queues", "", string(q.Type) + "_queues":
 	default:
-		return false
+		return false, true
 	}
 	for key := range p.Definition {
 		if slices.Contains(notApplied[q.Type], "x-"+key) {
-			return false
+			return false, true
 		}
 	}
 	if p.compiled == nil && p.only == "" {
-		p = p.Compiled()
+		p = p.Compiled(nil)
 	}
-	if p.only != "" {
-		return p.only == q.Name
+	switch {
+	case p.only != "":
+		return p.only == q.Name, true
+	case p.compiled == nil:
+		return p.assumed, false
 	}
-	return p.compiled != nil && p.compiled.MatchString(q.Name)
+	found, err := p.compiled.MatchString(q.Name)
+	return found || err != nil && p.assumed, err == nil
+}
+
+// MayMatch reports that nobody but the broker knows whether the policy can apply to the queue.
+func (p Policy) MayMatch(q Queue) bool {
+	_, known := p.matches(q)
+	return !known
 }
 
 // Policies are the policy and the operator policy that apply to the queue. live is the name of the policy that the
-// broker says applies, "" where it does not say.
+// broker says applies, "" where it does not say. A policy that may match or not is none of them: see [Queue.Hazards].
 func (q Queue) Policies(policies []Policy, live string) []Policy {
 	var out []Policy
 	for _, operator := range []bool{false, true} {
 		var best *Policy
 		for _, p := range policies {
+			matches, _ := p.matches(q)
 			said := live != "" && !operator && p.Name == live
-			if p.Operator == operator && (said || p.matches(q)) && (best == nil || p.Priority > best.Priority) {
+			if p.Operator == operator && (said || matches) && (best == nil || p.Priority > best.Priority) {
 				best = &p
 			}
 		}
@@ -201,6 +239,19 @@ func (q Queue) Contradictions(effects []Effect) []Effect {
 			// A key without an exchange routes nothing.
 		default:
 			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Hazards are the contradictions that policies would be for a queue that is not there yet, so that no broker says which of
+// them apply: besides those of policies that match it, those of every one that may.
+func (q Queue) Hazards(policies []Policy) []Effect {
+	out := q.Contradictions(q.Effects(policies, ""))
+	for _, p := range policies {
+		if p.MayMatch(q) {
+			p.assumed = true
+			out = append(out, q.Contradictions(q.Effects([]Policy{p}, ""))...)
 		}
 	}
 	return out

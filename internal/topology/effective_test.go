@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,79 @@ func TestWhichPolicyApplies(t *testing.T) {
 			}
 			if got := strings.Join(names, " "); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// startsNot reads "^(?!x)" and finds no answer for names that end in a question mark.
+type startsNot string
+
+func readStartsNot(pattern string) (Matcher, error) {
+	rest, ok := strings.CutPrefix(pattern, "^(?!")
+	if !ok {
+		return nil, errors.New("not of that kind")
+	}
+	return startsNot(strings.TrimSuffix(rest, ")")), nil
+}
+
+func (s startsNot) MatchString(name string) (bool, error) {
+	if strings.HasSuffix(name, "?") {
+		return false, errors.New("it took too long")
+	}
+	return !strings.HasPrefix(name, string(s)), nil
+}
+
+func TestPatternsThatGoCannotRead(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		policy         Policy
+		read           ReadPattern
+		queue          string
+		applies, other bool
+		hazard         string
+	}{
+		"read by another":             {Policy{Pattern: "^(?!shop)"}, readStartsNot, "orders", true, true, `policy "p" sets max-length`},
+		"read, and another name":      {Policy{Pattern: "^(?!shop)"}, readStartsNot, "shop", false, false, ""},
+		"read, and no answer":         {Policy{Pattern: "^(?!shop)"}, readStartsNot, "orders?", false, true, `policy "p" (if it applies: its pattern "^(?!shop)" cannot be read here) sets max-length`},
+		"read by nobody":              {Policy{Pattern: "^a++(?!b)"}, readStartsNot, "orders", false, true, `policy "p" (if it applies: its pattern "^a++(?!b)" cannot be read here) sets max-length`},
+		"without another reader":      {Policy{Pattern: "^(?!shop)"}, nil, "orders", false, true, "cannot be read here"},
+		"for exchanges":               {Policy{Pattern: "^(?!shop)", ApplyTo: "exchanges"}, nil, "orders", false, false, ""},
+		"for another type of queue":   {Policy{Pattern: "^(?!shop)", ApplyTo: "classic_queues"}, nil, "orders", false, false, ""},
+		"with what keeps it off":      {Policy{Pattern: "^(?!shop)", Definition: Arguments{"max-length": int64(1), "ha-mode": "all"}}, nil, "orders", false, false, ""},
+		"an operator's":               {Policy{Pattern: "^(?!shop)", Operator: true}, nil, "orders", false, false, `operator policy "p" (if it applies`},
+		"one that changes no message": {Policy{Pattern: "^(?!shop)", Definition: Arguments{"queue-leader-locator": "balanced"}}, nil, "orders", false, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := test.policy
+			p.Name = "p"
+			if p.Definition == nil {
+				p.Definition = Arguments{"max-length": int64(1)}
+			}
+			policies := []Policy{p.Compiled(test.read)}
+			q := Queue{Name: test.queue, Type: Quorum}
+			if got := q.Policies(policies, ""); len(got) > 0 != test.applies {
+				t.Errorf("%v applies", got)
+			}
+			others := q.Others(policies, "")
+			if len(others) > 0 != test.other {
+				t.Errorf("the others are %v", others)
+			}
+			var hazards []string
+			for _, e := range q.Hazards(policies) {
+				hazards = append(hazards, e.String())
+			}
+			if got := strings.Join(hazards, "; "); !strings.Contains(got, test.hazard) || (got == "") != (test.hazard == "") {
+				t.Errorf("the hazards are %q, want %q", got, test.hazard)
+			}
+			own := Queue{Name: test.queue, Type: Quorum, Arguments: Arguments{ArgDeliveryLimit: int64(5)}}.ViaPolicy()
+			merged, _, err := own.Merge(others)
+			if doubt := test.other && !test.applies; doubt != (err != nil && strings.Contains(err.Error(), "cannot be read here")) {
+				t.Errorf("merging: %v", err)
+			}
+			if _, copied := merged.Policy.Definition["max-length"]; copied != test.applies {
+				t.Errorf("merged to %v", merged.Policy.Canonical())
 			}
 		})
 	}

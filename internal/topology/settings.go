@@ -136,12 +136,15 @@ func OwnPolicies(policies []Policy) map[string]Policy {
 	return out
 }
 
-// Others are the policies beside the queue's own that match it, operator policies aside: the one that would apply comes
-// first. live is the name of the policy that the broker says applies, "" where it does not say.
+// Others are the policies beside the queue's own that match it or may, operator policies aside: the one that would apply
+// comes first. live is the name of the policy that the broker says applies, "" where it does not say.
 func (q Queue) Others(policies []Policy, live string) []Policy {
 	var out []Policy
 	for _, p := range policies {
-		if !p.Operator && p.Name != OwnPolicyName(q.Name) && (p.matches(q) || live != "" && p.Name == live) {
+		if p.Operator || p.Name == OwnPolicyName(q.Name) {
+			continue
+		}
+		if matches, known := p.matches(q); matches || !known || live != "" && p.Name == live {
 			out = append(out, p)
 		}
 	}
@@ -156,6 +159,9 @@ func (q Queue) Merge(others []Policy) (merged Queue, kept []Difference, err erro
 		return q, nil, nil
 	}
 	other := others[0]
+	if other.MayMatch(q) {
+		return q, nil, fmt.Errorf("%s may match queue %q: its pattern %q cannot be read here, so that it is not known whether to copy it; write the pattern without what only Erlang reads", other, q.Name, other.Pattern)
+	}
 	if len(others) > 1 && others[1].Priority == other.Priority && CanonicalJSON(others[1].Definition) != CanonicalJSON(other.Definition) {
 		return q, nil, fmt.Errorf("%s and %s match queue %q with the same priority %d, and RabbitMQ does not say which of them applies, so that it is not known what to copy; give them different priorities",
 			other, others[1], q.Name, other.Priority)

@@ -24,6 +24,8 @@ const (
 	commands     = 16
 	backPatience = 5 * time.Second
 	backPause    = 5 * time.Millisecond
+	// lingerLooks bounds how often a queue is looked at whose number of messages changes all the time.
+	lingerLooks = 10
 )
 
 // source is the queue that messages are taken from. All of them come over one
@@ -245,14 +247,15 @@ func (s *source) close(ctx context.Context) int {
 }
 
 // linger waits until the queue has taken the last settlements, as far as that
-// can be seen: until no more messages come back.
+// can be seen: until no more messages come back, or for some time where others
+// publish to it.
 func (s *source) linger(ctx context.Context) int {
-	for before := -1; ; {
+	for looks, before := 0, -1; ; looks++ {
 		left, err := s.ready()
 		if err != nil {
 			return -1
 		}
-		if left == before {
+		if left == before || looks == lingerLooks {
 			return left
 		}
 		before = left
