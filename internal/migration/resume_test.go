@@ -98,7 +98,7 @@ func TestResumed(t *testing.T) {
 			o.Queue.Arguments[topology.ArgMaxLength] = int64(10)
 			return ids
 		}, "holds 20 messages", (*yard).before},
-		"no queue, and others dead-letter to it by its name": {func(y *yard, o *Options) []string {
+		"no queue, and others dead-letter to it by its name": {func(y *yard, _ *Options) []string {
 			l := y.left(y.before())
 			ids := l.diverted(20)
 			l.deleted()
