@@ -189,18 +189,13 @@ func (m *run) checkPolicies(ctx context.Context) error {
 	return nil
 }
 
-// checkName refuses a migrating queue that somebody else has made, unless it is empty: without the switch no message of
-// the queue is in it.
+// checkName refuses a migrating queue that somebody else has made, empty or not: without the switch it is none of a migration.
 func (m *run) checkName(ctx context.Context) error {
-	name := m.names.Queue.Name
-	temp, err := m.find(ctx, name)
-	if err != nil || temp == nil {
-		return err
+	temp, err := m.find(ctx, m.names.Queue.Name)
+	if err == nil && temp != nil {
+		err = fmt.Errorf("there is a queue %q, which no migration made, and its name is needed: delete it", m.names.Queue.Name)
 	}
-	if _, err := m.Client.SafeDelete(ctx, rabbitmqadmin.SafeDelete{VHost: m.VHost, Queues: []string{name}}); err != nil {
-		return fmt.Errorf("the name %q is needed: %w", name, err)
-	}
-	return nil
+	return err
 }
 
 // probe finds out whether the broker takes the new arguments, by a queue that nothing leads to.

@@ -1,23 +1,13 @@
 package migration
 
 import (
-	"flag"
 	"os"
-	"runtime"
-	"strconv"
 	"testing"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 )
 
-// testsAtOnce is how many tests run beside each other unless -parallel says otherwise: most of their time they wait for
-// the broker's statistics.
-const testsAtOnce = 12
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		if err := parallel.Value.Set(strconv.Itoa(testsAtOnce)); err != nil {
-			panic(err)
-		}
-	}
+	brokertest.AtOnce(12) // most of their time they wait for the broker's statistics
 	os.Exit(m.Run())
 }

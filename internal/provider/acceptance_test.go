@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -21,19 +20,8 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 )
 
-// testsAtOnce is how many tests run beside each other unless -parallel says otherwise: most of their time they wait
-// for the broker's statistics.
-const testsAtOnce = "6"
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
-	if !asked {
-		if err := flag.Set("test.parallel", testsAtOnce); err != nil {
-			panic(err)
-		}
-	}
+	brokertest.AtOnce(6) // most of their time they wait for the broker's statistics
 	code := m.Run()
 	removeBuilt()
 	os.Exit(code)

@@ -204,6 +204,10 @@ func TestSecretsAreNowhere(t *testing.T) {
 					"CLIENT_CERT": cert, "CLIENT_KEY": key, "HEADERS": `{"X-Proxy-Token":"` + header + `"}`, "HTTP_PROXY": forward.url("user", proxy),
 				}
 				used := append([]string{"ENDPOINTS", "VHOST", "CLIENT_CERT", "CLIENT_KEY", "HEADERS", "HTTP_PROXY"}, secret...)
+				if name == "password" { // the token is one that only the ingress knows
+					values["AMQP_ENDPOINTS"] = b.amqpEndpoint()
+					used = append(used, "AMQP_ENDPOINTS")
+				}
 				c := b.commandLine(shop)
 				log := filepath.Join(c.dir, "log")
 				c.env = append(c.env, "TF_LOG=TRACE", "TF_LOG_PATH="+log)
@@ -218,7 +222,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 						c.env = append(c.env, "TF_VAR_"+strings.ToLower(variable)+"="+values[variable])
 						value := "var." + strings.ToLower(variable)
 						switch variable {
-						case "ENDPOINTS":
+						case "ENDPOINTS", "AMQP_ENDPOINTS":
 							value = "[" + value + "]"
 						case "HEADERS":
 							value = "jsondecode(" + value + ")"

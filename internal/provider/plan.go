@@ -77,7 +77,7 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 	if len(differences) > 0 && !migrates {
 		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q differs from the configuration", queue.Name),
 			fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
-				"It is replaced only while it is empty, unless delete_non_empty is true. Its bindings are away from the look whether it is empty until it is made again, some seconds without amqp_endpoints: "+
+				"It is replaced only while it is empty, unless delete_non_empty is true. Its bindings are away from the look whether it is empty until it is made again, a second or two, and about eight without amqp_endpoints: "+
 				"what is published meanwhile is not routed to it. ignore_arguments accepts a difference.", queue.Name, describe(differences)))
 	}
 	return stringMap(plannedArguments(queue.Arguments, shown, differences))

@@ -47,7 +47,7 @@ func rabbitMQSchema() schema.Attribute {
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: env("amqp_endpoints", "AMQP addresses of the same broker, such as `amqps://rabbit.example.com:5671`, without credentials. Optional: "+
 					"with them, a queue's depth is known exactly and at once before it is deleted; without them the broker's statistics are waited for, about 7 seconds in which the queue's bindings are away "+
-					"and what is published to its exchanges is not routed to it."),
+					"and what is published to its exchanges is not routed to it. A queue that is replaced stays away for another second, so that its consumers are told."),
 			},
 			"username": schema.StringAttribute{
 				Optional:            true,

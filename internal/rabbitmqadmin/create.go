@@ -47,6 +47,8 @@ func (c *Client) CreateQueue(ctx context.Context, vhost string, q topology.Queue
 // DeclareQueue creates a durable queue with exactly q's arguments. One that exists and differs in what RabbitMQ compares
 // is an [*InequivalentError]; that it does not differ there proves little: RabbitMQ does not compare every argument.
 //
+// One that this client has deleted is made again a second after that at the earliest: see recreate.go.
+//
 // RabbitMQ answers 201 when it made the queue and 204 when it was there. A 204 to a second try, after the answer to the
 // first was lost, says neither: that is [Unknown].
 func (c *Client) DeclareQueue(ctx context.Context, vhost string, q topology.Queue) (Outcome, error) {

@@ -55,5 +55,6 @@
 // then is not seen, nor, in a vhost so large that its list takes longer than 250 ms, one that was made up to 5 s before.
 //
 // From the removal of the own bindings on, what is published to their exchanges is not routed to the queue: until the
-// queue is deleted and made again, or the bindings are restored. Without AMQP endpoints that is about 7 s.
+// queue is deleted and made again, or the bindings are restored. Without AMQP endpoints that is about 7 s, and a queue that
+// is made again is away for another second ([Client.DeclareQueue]).
 package rabbitmqadmin

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// recreateAfter is how long after its deletion a queue is made again at the earliest. RabbitMQ 3.10 does not cancel the
+// recreateAfter is how long after its deletion a queue is made again at the earliest. RabbitMQ 3.10 and 4.0 do not tell the
 // consumers of a quorum queue that is there again by the time that their channel learns of the deletion: it attaches
-// them to the new one in a way in which they are never sent a message, and does not tell them (measured with up to 20 ms
-// in between; from 50 ms on they are cancelled, and 4.3 closes their connection). The rest is for brokers that are busy.
+// them to the new one in a way in which they are never sent a message (measured with up to 20 ms in between; from 50 ms
+// on they are cancelled, and 4.3 closes their connection). The rest is for brokers that are busy.
 const recreateAfter = time.Second
 
 // deletions are when this client has deleted which queues.
