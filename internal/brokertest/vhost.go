@@ -3,6 +3,7 @@ package brokertest
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -30,7 +31,31 @@ func VHost(t testing.TB, b *Broker) string {
 	})
 	deleteAtEnd(t, b, path)
 	permit(t, b, name, b.Username(), ".*", ".*", ".*")
+	awaitEverywhere(t, b, path)
 	return name
+}
+
+// awaitEverywhere waits until a vhost runs on every node of a cluster. A node that had not finished its own start when
+// the vhost was created never hears of it (seen on 3.10: connections are refused because "vhost is down"), and is told.
+func awaitEverywhere(t testing.TB, b *Broker, path string) {
+	t.Helper()
+	WaitFor(t, func() (bool, string) {
+		status, answer := Request(t, b, http.MethodGet, path, nil)
+		var vhost struct {
+			Nodes map[string]string `json:"cluster_state"`
+		}
+		if err := json.Unmarshal(answer, &vhost); err != nil || status != http.StatusOK {
+			return false, fmt.Sprintf("reading %s: status %d: %s", path, status, answer)
+		}
+		running := len(vhost.Nodes) > 0
+		for node, state := range vhost.Nodes {
+			if state != "running" {
+				running = false
+				Request(t, b, http.MethodPost, path+"/start/"+url.PathEscape(node), struct{}{})
+			}
+		}
+		return running, fmt.Sprintf("where %s runs: %v", path, vhost.Nodes)
+	})
 }
 
 // User creates a user with these permissions (regular expressions) in the vhost and these tags, and deletes
