@@ -58,6 +58,23 @@ func (o *options) text(name string) string { return option[string](o, name, "a s
 
 func (o *options) number(name string) int { return int(option[int64](o, name, "a whole number")) }
 
+func (o *options) flag(name string) bool { return option[bool](o, name, "true or false") }
+
+// broker is the kind of broker that a function is asked about: RabbitMQ unless told otherwise.
+func (o *options) broker() string {
+	switch kind := o.text("broker"); kind {
+	case "", topology.BrokerRabbitMQ:
+		return topology.BrokerRabbitMQ
+	case topology.BrokerSQS:
+		return topology.BrokerSQS
+	default:
+		if o.err == nil {
+			o.err = fmt.Errorf("option broker: %q is not known; use %q or %q", kind, topology.BrokerRabbitMQ, topology.BrokerSQS)
+		}
+		return ""
+	}
+}
+
 func (o *options) fraction(name string) float64 {
 	if whole, ok := o.fields[name].(int64); ok {
 		o.asked[name] = true
@@ -128,11 +145,12 @@ func (buildNamesFunction) Definition(_ context.Context, _ function.DefinitionReq
 		Summary: "The names of a topic's queues and its retry exchange",
 		MarkdownDescription: "Computes what a topic's queues are called, without a broker: an object with `work_queue`, `dead_letter_queue`, `parked_queue` and `retry_exchange` (null where the convention has none), " +
 			"`hold_queues`, a list in the order of the delays, and `work_queues`, all queues that are consumed: the work queue, or the shards of a sequenced topic, " +
-			"of which `work_queue` is the first and over which `sequence_exchange` (else null) spreads messages.",
+			"of which `work_queue` is the first and over which `sequence_exchange` (else null) spreads messages. " +
+			"On Amazon SQS (`broker = \"sqs\"`) there are no hold queues and no exchanges, and the names of FIFO queues end in `.fifo`.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "topic", MarkdownDescription: "The topic's name."},
 			function.StringParameter{Name: "convention", MarkdownDescription: "The convention: `redeliver`, `shove`, `acemq`, `rabbitkit` or `queuey`."},
-			function.DynamicParameter{Name: "options", AllowNullValue: true, MarkdownDescription: "An object, which may be empty (`{}`; OpenTofu answers a `null` here with null): `delays` (a list of durations), `consumer_group`, `jitter_shards`, `jitter_factor` and `sequence_shards`."},
+			function.DynamicParameter{Name: "options", AllowNullValue: true, MarkdownDescription: "An object, which may be empty (`{}`; OpenTofu answers a `null` here with null): `broker` (`rabbitmq` or `sqs`), `consumer_group`; on RabbitMQ `delays` (a list of durations), `jitter_shards`, `jitter_factor` and `sequence_shards`; on SQS `fifo` (true or false)."},
 		},
 		Return: function.ObjectReturn{AttributeTypes: namesAttrTypes},
 	}
@@ -145,6 +163,10 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 		return
 	}
 	o := newOptions(raw)
+	if o.broker() == topology.BrokerSQS {
+		resp.Error = setSQSNames(ctx, topic, convention, &o, &resp.Result)
+		return
+	}
 	spec := topology.Spec{
 		Identity:   topology.Identity{Topic: topic, Convention: topology.Convention(convention), ConsumerGroup: o.text("consumer_group")},
 		HoldDelays: o.durations("delays"), JitterShards: o.number("jitter_shards"), SequenceShards: o.number("sequence_shards"),
@@ -184,18 +206,39 @@ func (buildNamesFunction) Run(ctx context.Context, req function.RunRequest, resp
 			work = append(work, types.StringValue(spec.ShardQueueName(shard)))
 		}
 	}
-	orNull := func(name string) types.String {
-		if name == "" {
-			return types.StringNull()
-		}
-		return types.StringValue(name)
-	}
 	resp.Error = resp.Result.Set(ctx, types.ObjectValueMust(namesAttrTypes, map[string]attr.Value{
 		"work_queue": work[0], "work_queues": types.ListValueMust(types.StringType, work), "sequence_exchange": sequenceExchange,
 		"dead_letter_queue": types.StringValue(spec.DeadLetterQueueName()),
-		"parked_queue":      orNull(spec.ParkedQueueName()), "retry_exchange": orNull(spec.RetryExchangeName()),
+		"parked_queue":      textOrNull(spec.ParkedQueueName()), "retry_exchange": textOrNull(spec.RetryExchangeName()),
 		"hold_queues": types.ListValueMust(types.StringType, holds),
 	}))
+}
+
+// setSQSNames answers with the names of a topic on SQS.
+func setSQSNames(ctx context.Context, topic, convention string, o *options, result *function.ResultData) *function.FuncError {
+	identity := topology.SQSIdentity{Topic: topic, Convention: topology.Convention(convention), ConsumerGroup: o.text("consumer_group"), FIFO: o.flag("fifo")}
+	if err := o.finish(); err != nil {
+		return argumentError(2, err)
+	}
+	if _, err := topology.ParseConvention(convention); err != nil {
+		return argumentError(1, err)
+	}
+	if err := identity.Validate(topology.RoleWork); err != nil {
+		return argumentError(0, err)
+	}
+	work := types.StringValue(identity.WorkQueueName())
+	return result.Set(ctx, types.ObjectValueMust(namesAttrTypes, map[string]attr.Value{
+		"work_queue": work, "work_queues": types.ListValueMust(types.StringType, []attr.Value{work}), "sequence_exchange": types.StringNull(),
+		"dead_letter_queue": textOrNull(identity.DeadLetterQueueName()), "parked_queue": textOrNull(identity.ParkedQueueName()),
+		"retry_exchange": types.StringNull(), "hold_queues": types.ListValueMust(types.StringType, []attr.Value{}),
+	}))
+}
+
+func textOrNull(text string) types.String {
+	if text == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(text)
 }
 
 // buildScheduleFunction computes the delays between attempts.
@@ -212,7 +255,8 @@ func (buildScheduleFunction) Definition(_ context.Context, _ function.Definition
 		Summary: "The delays of a fixed or an exponential retry schedule",
 		MarkdownDescription: "Computes the delays between attempts: five attempts have four delays. A ladder takes each delay once: wrap the result in `distinct()`.\n\n" +
 			"- `\"fixed\"` takes `{ attempts, delay }`.\n- `\"exponential\"` takes `{ attempts, initial, max }`: the delays double from `initial` up to `max`.\n\n" +
-			"Both take `granularity`, to a multiple of which delays are rounded up.",
+			"Both take `granularity`, to a multiple of which delays are rounded up, and `broker`: for `\"sqs\"` delays are rounded up to whole seconds, and one over " +
+			"the " + topology.FormatDuration(topology.SQSHoldBound) + " that a message can wait there is refused.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "kind", MarkdownDescription: "`fixed` or `exponential`."},
 			function.DynamicParameter{Name: "options", MarkdownDescription: "An object: see above."},
@@ -228,7 +272,7 @@ func (buildScheduleFunction) Run(ctx context.Context, req function.RunRequest, r
 		return
 	}
 	o := newOptions(raw)
-	attempts, granularity := o.number("attempts"), o.duration("granularity")
+	broker, attempts, granularity := o.broker(), o.number("attempts"), o.duration("granularity")
 	var build func() ([]time.Duration, error)
 	switch kind {
 	case "fixed":
@@ -250,9 +294,18 @@ func (buildScheduleFunction) Run(ctx context.Context, req function.RunRequest, r
 		resp.Error = argumentError(1, err)
 		return
 	}
+	for i, delay := range delays {
+		delays[i] = topology.RoundUp(delay, granularity)
+	}
+	if broker == topology.BrokerSQS {
+		if delays, err = topology.OnSQS(delays); err != nil {
+			resp.Error = argumentError(1, err)
+			return
+		}
+	}
 	texts := make([]string, len(delays))
 	for i, delay := range delays {
-		texts[i] = topology.FormatDuration(topology.RoundUp(delay, granularity))
+		texts[i] = topology.FormatDuration(delay)
 	}
 	resp.Error = resp.Result.Set(ctx, texts)
 }
@@ -274,7 +327,7 @@ func (buildPermissionsFunction) Definition(_ context.Context, _ function.Definit
 	resp.Definition = function.Definition{
 		Summary: "The least permissions that a role needs on a topic",
 		MarkdownDescription: "Computes RabbitMQ's three permission patterns, anchored and escaped, for a manifest and a role: an object with `configure`, `write`, `read` and `notes`, " +
-			"sentences on what the patterns cannot say.",
+			"sentences on what the patterns cannot say. On Amazon SQS access is granted by IAM policies: see `build_iam_policy`.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "manifest", MarkdownDescription: "A topic's `manifest`."},
 			function.StringParameter{Name: "role", MarkdownDescription: "`consumer`, `publisher` or `operator`."},
@@ -293,19 +346,27 @@ func (buildPermissionsFunction) Run(ctx context.Context, req function.RunRequest
 		resp.Error = argumentError(0, err)
 		return
 	}
+	if err := manifest.RequireBroker(topology.BrokerRabbitMQ); err != nil {
+		resp.Error = argumentError(0, fmt.Errorf("%w, or use build_iam_policy", err))
+		return
+	}
 	set, err := topology.Permissions(manifest, topology.AccessRole(role))
 	if err != nil {
 		resp.Error = argumentError(1, err)
 		return
 	}
-	notes := make([]attr.Value, len(set.Notes))
-	for i, note := range set.Notes {
-		notes[i] = types.StringValue(note)
-	}
 	resp.Error = resp.Result.Set(ctx, types.ObjectValueMust(permissionsAttrTypes, map[string]attr.Value{
 		"configure": types.StringValue(set.Configure), "write": types.StringValue(set.Write), "read": types.StringValue(set.Read),
-		"notes": types.ListValueMust(types.StringType, notes),
+		"notes": noteList(set.Notes),
 	}))
+}
+
+func noteList(notes []string) attr.Value {
+	values := make([]attr.Value, len(notes))
+	for i, note := range notes {
+		values[i] = types.StringValue(note)
+	}
+	return types.ListValueMust(types.StringType, values)
 }
 
 // renderGraphFunction draws a topic's topology.

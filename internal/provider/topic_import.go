@@ -83,9 +83,9 @@ func (r *topicResource) recognise(ctx context.Context, admin broker, state *topi
 	if err != nil {
 		return err
 	}
-	// Arguments that the convention does not have by itself were asked for, by the attribute that stands for them.
+	// Arguments that the convention does not have by itself, or has otherwise, were asked for, by the attribute that stands for them.
 	computed := objects.Queues[0].Arguments
-	if limit, ok := live.Arguments[topology.ArgDeliveryLimit].(int64); ok && computed[topology.ArgDeliveryLimit] == nil && live.Type == topology.Quorum && limit > 0 {
+	if limit, ok := live.Arguments[topology.ArgDeliveryLimit].(int64); ok && computed[topology.ArgDeliveryLimit] != limit && live.Type == topology.Quorum && limit > 0 {
 		state.DeliveryLimit = types.Int64Value(limit)
 	}
 	if priority, ok := live.Arguments[topology.ArgMaxPriority].(int64); ok && computed[topology.ArgMaxPriority] != priority {

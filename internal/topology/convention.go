@@ -39,10 +39,10 @@ func ParseConvention(s string) (Convention, error) {
 	return c, nil
 }
 
-// QueueType is a RabbitMQ queue type.
+// QueueType is a broker's type of queue.
 type QueueType string
 
-// The queue types of the contract.
+// The queue types of RabbitMQ.
 const (
 	Classic QueueType = "classic"
 	Quorum  QueueType = "quorum"

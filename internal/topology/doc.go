@@ -20,4 +20,10 @@
 // about what a broker must be able to do. From there: [Manifest] is what a
 // consumer is told, [DiffQueue] what drifted and what that means for messages
 // (explain.go), [Permissions] what a user needs.
+//
+// Amazon SQS has the same conventions, policies and manifest, and its own files,
+// sqs*.go: [SQSSpec] is what can be asked for there, [SQSIdentity] what its
+// queues are called, [SQSAttributes] what they have, [DiffSQSAttributes] what
+// drifted, [IAMPolicy] what a role needs. Nothing outside this package spells
+// the name of an attribute that is managed, or of an action.
 package topology

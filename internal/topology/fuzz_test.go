@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 )
@@ -43,6 +42,9 @@ func FuzzDecodeManifest(f *testing.F) {
 			f.Add(m.Encode())
 		}
 	}
+	for _, tc := range sqsCases(f) {
+		f.Add(sqsManifestOf(f, tc.spec).Encode())
+	}
 	for _, seed := range []string{"", "{}", "null", `{"version":1}`, `{"version":2}`, `"{}"`, `{"version":1,"parked":null}`, `[1]`, `{"version":1e0}`} {
 		f.Add([]byte(seed))
 	}
@@ -71,12 +73,14 @@ func manifestFixedPoint(t *testing.T, text []byte) {
 	if !reflect.DeepEqual(again, m) || !bytes.Equal(again.Encode(), encoded) {
 		t.Fatalf("%q has no fixed point:\n%s\n%s", text, encoded, again.Encode())
 	}
-	for line := range strings.Lines(m.Mermaid()) {
-		if !mermaidLine.MatchString(strings.TrimSuffix(line, "\n")) {
-			t.Fatalf("line %q is not plain Mermaid", line)
-		}
-	}
+	plainMermaid(t, m.Mermaid())
 	for _, role := range AccessRoles() {
+		if m.Broker == BrokerSQS {
+			if _, _, err := IAMPolicy(m, role); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		permissions, err := Permissions(m, role)
 		if err != nil {
 			t.Fatal(err)

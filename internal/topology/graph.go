@@ -6,34 +6,60 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
-// Mermaid draws the topology as a Mermaid flowchart: from the publishers'
-// exchanges to the work queue, from there to the dead ends, and the way of a
-// retried message, through hold queues or back from the consumer. Names may
-// hold any character. The text is the same for the same manifest.
-func (m Manifest) Mermaid() string {
-	g := &graph{}
+// Mermaid draws the topology as a Mermaid flowchart: [Graph.Mermaid] of it alone.
+func (m Manifest) Mermaid() string { return Draw(m).Mermaid() }
+
+// Graph is a picture of topologies: from the publishers' exchanges to the work
+// queue, from there to the dead ends, and the way of a retried message, through
+// hold queues or back from the consumer. Who publishes and who consumes have the
+// permissions that they need. Names may hold any character. The picture is the
+// same for the same manifests.
+type Graph struct {
+	nodes     []graphNode
+	edges     []graphEdge
+	exchanges map[string]string // vhost and name to node
+	vhost     string            // of what is being drawn
+}
+
+// Draw draws topologies into one picture. An exchange that several have is there once.
+func Draw(manifests ...Manifest) *Graph {
+	g := &Graph{exchanges: map[string]string{}}
+	for _, m := range manifests {
+		var of []string
+		if len(manifests) > 1 {
+			of = []string{"of " + m.Topic}
+		}
+		g.draw(m, of)
+	}
+	return g
+}
+
+func (g *Graph) draw(m Manifest, of []string) {
+	if m.Broker == BrokerSQS {
+		g.sqs(m)
+		return
+	}
+	g.vhost = m.VHost
 	var work []string
 	for _, q := range m.WorkQueues() {
 		work = append(work, g.node(q.Name, "work queue", shapeQueue, "work", argumentDetails(q, ArgDeadLetterExchange, ArgDeadLetterKey)...))
 	}
-	g.publishers(m, work)
-	consumer := g.node("consumer", "", shapeRound, "client")
+	g.publishers(m, work, of)
+	consumer := g.node("consumer", "", shapeRound, "client", append(of, permissionDetails(m, AccessConsumer)...)...)
 	for _, queue := range work {
 		g.edge(queue, consumer, "")
 	}
 	g.retries(m, work, consumer)
 	g.deadEnds(m, work, consumer)
-	return g.String()
 }
 
-func (g *graph) publishers(m Manifest, work []string) {
-	publishers := g.node("publishers", "", shapeRound, "client")
+func (g *Graph) publishers(m Manifest, work, of []string) {
+	publishers := g.node("publishers", "", shapeRound, "client", append(of, permissionDetails(m, AccessPublisher)...)...)
 	entry, direct := work[0], "default exchange"
 	if m.entry() != "" {
-		entry, _ = g.exchange(m.entry())
+		entry = g.exchange(m.entry())
 		direct = "routing key = the message's key"
 		for _, queue := range work {
 			g.edge(entry, queue, "by the hash of the routing key")
@@ -48,16 +74,14 @@ func (g *graph) publishers(m Manifest, work []string) {
 		if len(b.Arguments) > 0 {
 			key = strings.TrimSpace(key + " " + CanonicalJSON(b.Arguments))
 		}
-		exchange, fresh := g.exchange(b.Exchange)
-		if fresh {
-			g.edge(publishers, exchange, "")
-		}
+		exchange := g.exchange(b.Exchange)
+		g.edge(publishers, exchange, "")
 		g.edge(exchange, entry, key)
 	}
 }
 
 // retries draws where a retried message waits.
-func (g *graph) retries(m Manifest, work []string, consumer string) {
+func (g *Graph) retries(m Manifest, work []string, consumer string) {
 	waits, again := "waits here "+joinDurations(m.Retry.Delays), "then back to the queue"
 	if m.WorkQueue.Type == Classic || m.Sequence != nil { // counts nothing, or keeps the order: what is retried stays with the consumer
 		again = "then handled again"
@@ -80,7 +104,7 @@ func (g *graph) retries(m Manifest, work []string, consumer string) {
 	publishes := m.Retry.Strategy == Republish || m.Retry.Strategy == Hybrid
 	source := consumer
 	if m.RetryExchange != "" && len(m.HoldQueues) > 0 {
-		exchange, _ := g.exchange(m.RetryExchange)
+		exchange := g.exchange(m.RetryExchange)
 		if publishes {
 			g.edge(consumer, exchange, "retry, a copy, "+budget)
 		}
@@ -99,11 +123,9 @@ func (g *graph) retries(m Manifest, work []string, consumer string) {
 		}
 		after := "after " + q.Delay.String()
 		if through, _ := q.Arguments[ArgDeadLetterExchange].(string); through != "" {
-			exchange, fresh := g.exchange(through)
+			exchange := g.exchange(through)
 			g.edge(hold, exchange, after)
-			if fresh {
-				g.edge(exchange, home, m.WorkQueue.Name)
-			}
+			g.edge(exchange, home, m.WorkQueue.Name)
 		} else {
 			g.edge(hold, home, after)
 		}
@@ -111,7 +133,7 @@ func (g *graph) retries(m Manifest, work []string, consumer string) {
 }
 
 // deadEnds draws where a message goes that is not retried.
-func (g *graph) deadEnds(m Manifest, work []string, consumer string) {
+func (g *Graph) deadEnds(m Manifest, work []string, consumer string) {
 	if m.DeadLetter == nil {
 		gone := g.node("discarded", "", shapeRound, "gone")
 		for _, queue := range work {
@@ -135,19 +157,19 @@ func (g *graph) deadEnds(m Manifest, work []string, consumer string) {
 		if m.Park == ParkPublish {
 			g.route(consumer, parked, m.Parked, "unreadable, published")
 		} else if m.Parked.Exchange != "" {
-			exchange, _ := g.exchange(m.Parked.Exchange)
+			exchange := g.exchange(m.Parked.Exchange)
 			g.edge(exchange, parked, m.Parked.RoutingKey)
 		}
 	}
 }
 
 // route draws the way to a target through its exchange, or straight where that is the default one.
-func (g *graph) route(from, to string, target *ManifestTarget, why string) {
+func (g *Graph) route(from, to string, target *ManifestTarget, why string) {
 	if target.Exchange == "" {
 		g.edge(from, to, why)
 		return
 	}
-	exchange, _ := g.exchange(target.Exchange)
+	exchange := g.exchange(target.Exchange)
 	g.edge(from, exchange, why)
 	g.edge(exchange, to, target.RoutingKey)
 }
@@ -171,108 +193,95 @@ func joinDurations(delays []Duration) string {
 	return strings.Join(texts, ", ")
 }
 
-// shape is how Mermaid draws a node: what stands before and after its label.
-type shape [2]string
-
-var (
-	shapeQueue    = shape{"[", "]"}
-	shapeExchange = shape{"{{", "}}"}
-	shapeRound    = shape{"([", "])"}
-)
-
-// graph collects nodes and edges in the order in which they were added.
-type graph struct {
-	nodes, edges []string
-	exchanges    map[string]string // name to node
-	classes      map[string][]string
+// permissionDetails are the patterns of what a role may do, but for those that allow nothing.
+func permissionDetails(m Manifest, role AccessRole) []string {
+	set, err := Permissions(m, role)
+	if err != nil {
+		return nil
+	}
+	var details []string
+	for _, may := range [][2]string{{"configure", set.Configure}, {"write", set.Write}, {"read", set.Read}} {
+		if may[1] != exactly(nil) {
+			details = append(details, "may "+may[0]+" "+may[1])
+		}
+	}
+	return details
 }
 
-// node adds a node and returns its id. Its label is the kind, the name and the details, a line each.
-func (g *graph) node(name, kind string, s shape, class string, details ...string) string {
+// nodeShape is what a node looks like.
+type nodeShape int
+
+const (
+	shapeQueue nodeShape = iota
+	shapeExchange
+	shapeRound
+)
+
+// graphNode is a queue, an exchange or a client. Its label is the kind, the name and the details, a line each.
+type graphNode struct {
+	id, kind, name string
+	details        []string
+	shape          nodeShape
+	class          string
+}
+
+// lines are the label's.
+func (n graphNode) lines() []string {
+	lines := []string{n.name}
+	if n.kind != "" {
+		lines = []string{n.kind, n.name}
+	}
+	return append(lines, n.details...)
+}
+
+// graphEdge is a way that messages take.
+type graphEdge struct{ from, to, label string }
+
+// node adds a node and returns its id.
+func (g *Graph) node(name, kind string, s nodeShape, class string, details ...string) string {
 	id := "n" + strconv.Itoa(len(g.nodes))
-	lines := []string{name}
-	if kind != "" {
-		lines = []string{kind, name}
-	}
-	lines = append(lines, details...)
-	for i, line := range lines {
-		lines[i] = escapeMermaid(line)
-	}
-	g.nodes = append(g.nodes, fmt.Sprintf(`%s%s"%s"%s`, id, s[0], strings.Join(lines, "<br/>"), s[1]))
-	if g.classes == nil {
-		g.classes = map[string][]string{}
-	}
-	g.classes[class] = append(g.classes[class], id)
+	g.nodes = append(g.nodes, graphNode{id: id, kind: kind, name: name, details: details, shape: s, class: class})
 	return id
 }
 
-// exchange returns the node of an exchange, which has one however often it is used; fresh says that it was added now.
-func (g *graph) exchange(name string) (id string, fresh bool) {
-	if id, ok := g.exchanges[name]; ok {
-		return id, false
+// exchange returns the node of an exchange, which has one however often it is used.
+func (g *Graph) exchange(name string) string {
+	key := g.vhost + "\x00" + name
+	id, ok := g.exchanges[key]
+	if !ok {
+		id = g.node(name, "exchange", shapeExchange, "exchange")
+		g.exchanges[key] = id
 	}
-	if g.exchanges == nil {
-		g.exchanges = map[string]string{}
-	}
-	id = g.node(name, "exchange", shapeExchange, "exchange")
-	g.exchanges[name] = id
-	return id, true
+	return id
 }
 
-func (g *graph) edge(from, to, label string) {
-	text := from + " --> " + to
-	if label != "" {
-		text = fmt.Sprintf(`%s -->|"%s"| %s`, from, escapeMermaid(label), to)
-	}
-	if !slices.Contains(g.edges, text) {
-		g.edges = append(g.edges, text)
+func (g *Graph) edge(from, to, label string) {
+	if e := (graphEdge{from, to, label}); !slices.Contains(g.edges, e) {
+		g.edges = append(g.edges, e)
 	}
 }
 
 // graphStyles colours nodes by what they are; the colours hold on light and dark pages.
-var graphStyles = []struct{ class, style string }{
-	{"work", "fill:#dbeafe,stroke:#1d4ed8,color:#111827"},
-	{"hold", "fill:#fef9c3,stroke:#a16207,color:#111827"},
-	{"dead", "fill:#fee2e2,stroke:#b91c1c,color:#111827"},
-	{"parked", "fill:#ede9fe,stroke:#6d28d9,color:#111827"},
-	{"gone", "fill:#ffffff,stroke:#b91c1c,color:#111827,stroke-dasharray:4"},
-	{"exchange", "fill:#dcfce7,stroke:#15803d,color:#111827"},
-	{"client", "fill:#f3f4f6,stroke:#4b5563,color:#111827"},
+var graphStyles = []struct{ class, fill, stroke, dashes string }{
+	{"work", "#dbeafe", "#1d4ed8", ""},
+	{"hold", "#fef9c3", "#a16207", ""},
+	{"dead", "#fee2e2", "#b91c1c", ""},
+	{"parked", "#ede9fe", "#6d28d9", ""},
+	{"gone", "#ffffff", "#b91c1c", "4"},
+	{"exchange", "#dcfce7", "#15803d", ""},
+	{"client", "#f3f4f6", "#4b5563", ""},
 }
 
-// String writes the flowchart.
-func (g *graph) String() string {
-	var b strings.Builder
-	b.WriteString("flowchart LR\n")
-	for _, line := range append(slices.Clone(g.nodes), g.edges...) {
-		b.WriteString("  " + line + "\n")
-	}
-	for _, s := range graphStyles {
-		if ids := g.classes[s.class]; len(ids) > 0 {
-			fmt.Fprintf(&b, "  classDef %s %s\n  class %s %s\n", s.class, s.style, strings.Join(ids, ","), s.class)
-		}
-	}
-	return b.String()
-}
+// graphText is the colour of what is written in a node.
+const graphText = "#111827"
 
-// escapeMermaid writes text so that Mermaid shows it as it is: everything but
-// letters, digits and a few harmless characters becomes an entity code. Control
-// characters are shown as their pictures.
-func escapeMermaid(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r < 0x20:
-			b.WriteRune('\u2400' + r)
-		case r == 0x7f:
-			b.WriteRune('\u2421')
-		case r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" .,-_=", r)):
-			b.WriteRune(r)
-		case r >= 0x80 && unicode.IsPrint(r) && r != unicode.ReplacementChar:
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, "#%d;", r)
-		}
+// controlPicture shows a control character as its picture; false for any other one.
+func controlPicture(r rune) (rune, bool) {
+	switch {
+	case r < 0x20:
+		return '\u2400' + r, true
+	case r == 0x7f:
+		return '\u2421', true
 	}
-	return b.String()
+	return r, false
 }

@@ -23,10 +23,10 @@ const BrokerRabbitMQ = "rabbitmq"
 type Manifest struct {
 	// Version is the manifest's version, 1.
 	Version int `json:"version"`
-	// Broker is the kind of broker, "rabbitmq".
+	// Broker is the kind of broker, "rabbitmq" or "sqs".
 	Broker string `json:"broker"`
-	// VHost is the virtual host that holds the topology.
-	VHost string `json:"vhost"`
+	// VHost is the virtual host that holds the topology; absent on SQS, which has none.
+	VHost string `json:"vhost,omitempty"`
 	// Topic is the topic's name.
 	Topic string `json:"topic"`
 	// Convention names the naming and argument scheme.
@@ -50,8 +50,8 @@ type Manifest struct {
 	// Retry is the retry policy.
 	Retry ManifestRetry `json:"retry"`
 	// Final says how a message that failed for good leaves the work queue: "broker" (rejected, and the queue's own
-	// dead-letter exchange carries it, or nothing does where there is none) or "publish" (published to the dead-letter
-	// target, then acknowledged).
+	// dead-letter exchange, or on SQS its redrive policy, carries it, or nothing does where there is none) or "publish"
+	// (published to the dead-letter target, then acknowledged).
 	Final FinalMode `json:"final"`
 	// Park says how Park is carried out: "reject" (as a failed message) or "publish" (to the parked target).
 	Park ParkMode `json:"park"`
@@ -77,15 +77,22 @@ const (
 type ManifestQueue struct {
 	// Name is the queue's name.
 	Name string `json:"name"`
-	// Type is the queue's type.
+	// Type is the queue's type: "classic" or "quorum" on RabbitMQ, "standard" or "fifo" on SQS.
 	Type QueueType `json:"type"`
-	// Arguments are all of the queue's arguments, x-queue-type included.
-	Arguments Arguments `json:"arguments"`
+	// URL is where SQS has the queue; absent on RabbitMQ.
+	URL string `json:"url,omitempty"`
+	// ARN is the queue's Amazon Resource Name; absent on RabbitMQ.
+	ARN string `json:"arn,omitempty"`
+	// Arguments are all of the queue's arguments, x-queue-type included; absent on SQS.
+	Arguments Arguments `json:"arguments,omitzero"`
+	// Attributes are the queue's attributes on SQS but for its access policy, and without those that are not set; absent on
+	// RabbitMQ. Those of a dead-letter or parked queue are not known to its topic and absent too.
+	Attributes SQSAttributes `json:"attributes,omitempty"`
 }
 
 // ManifestSequence is how a sequenced topic keeps messages of one key in order:
 // its queues have x-single-active-consumer, so that one consumer at a time
-// receives the messages of each.
+// receives the messages of each. On SQS its queue is a FIFO queue.
 type ManifestSequence struct {
 	// Exchange spreads messages over the shards by their routing key, which is their key; empty where the work queue is
 	// the only one.
@@ -108,7 +115,8 @@ type ManifestHoldQueue struct {
 // ManifestTarget is a queue that messages are set aside in and the route that leads there.
 type ManifestTarget struct {
 	ManifestQueue
-	// Exchange and RoutingKey lead to the queue; an empty exchange is the default one.
+	// Exchange and RoutingKey lead to the queue; an empty exchange is the default one. On SQS, which has no exchanges, the
+	// routing key is the queue's name.
 	Exchange   string `json:"exchange"`
 	RoutingKey string `json:"routing_key"`
 }
@@ -131,7 +139,7 @@ type ManifestRetry struct {
 	GiveUpAfter Duration `json:"give_up_after,omitempty"`
 	// Jitter is the factor by which waits in the consumer vary both ways.
 	Jitter float64 `json:"jitter"`
-	// ConsumerTimeout is how long the broker lets a consumer hold a delivery.
+	// ConsumerTimeout is how long the broker lets a consumer hold a delivery; on SQS, how long a message may stay invisible.
 	ConsumerTimeout Duration `json:"consumer_timeout"`
 }
 
@@ -245,15 +253,40 @@ func (m Manifest) Encode() []byte {
 	return b.Bytes()
 }
 
-// withoutNil writes lists that are nil as empty ones, as the manifest's schema has them.
+// withoutNil writes lists that are nil as empty ones, as the manifest's schema has them, and arguments where the broker has
+// them.
 func (m Manifest) withoutNil() Manifest {
 	m.HoldQueues = append([]ManifestHoldQueue{}, m.HoldQueues...)
 	m.Bindings = append([]ManifestBinding{}, m.Bindings...)
 	m.Retry.Delays = append([]Duration{}, m.Retry.Delays...)
+	m.WorkQueue.argue(m.Broker)
+	for i := range m.HoldQueues {
+		m.HoldQueues[i].argue(m.Broker)
+	}
 	if m.Sequence != nil {
 		m.Sequence = &ManifestSequence{Exchange: m.Sequence.Exchange, Shards: append([]ManifestQueue{}, m.Sequence.Shards...)}
+		for i := range m.Sequence.Shards {
+			m.Sequence.Shards[i].argue(m.Broker)
+		}
+	}
+	for _, target := range []**ManifestTarget{&m.DeadLetter, &m.Parked} {
+		if *target != nil {
+			written := **target
+			written.argue(m.Broker)
+			*target = &written
+		}
 	}
 	return m
+}
+
+// argue gives the queue an object of arguments, which may be empty, where the broker knows arguments, and none where not.
+func (q *ManifestQueue) argue(broker string) {
+	switch {
+	case broker != BrokerSQS && q.Arguments == nil:
+		q.Arguments = Arguments{}
+	case broker == BrokerSQS && len(q.Arguments) == 0:
+		q.Arguments = nil
+	}
 }
 
 // fingerprint digests every name, type and argument: the topology and not the

@@ -31,6 +31,11 @@ func DecodeManifest(text []byte) (Manifest, error) {
 		}
 		return Manifest{}, fmt.Errorf("manifest: %w", err)
 	}
+	if m.Broker != "" { // what else must be there depends on it
+		if err := m.knownBroker(); err != nil {
+			return Manifest{}, fmt.Errorf("manifest of topic %q: %w", m.Topic, err)
+		}
+	}
 	// What was read is written again: a field that the reader passed over or filled in by itself shows as a difference.
 	written, err := decodeStrict(m.Encode())
 	if err != nil {
@@ -145,19 +150,49 @@ func kindOf(value any) string {
 
 // validate refuses a manifest that a consumer could not act on.
 func (m Manifest) validate() error {
-	if m.Broker != BrokerRabbitMQ {
-		return fmt.Errorf("broker %q is not known: use %q", m.Broker, BrokerRabbitMQ)
+	if err := m.knownBroker(); err != nil {
+		return err
 	}
 	if _, err := ParseConvention(string(m.Convention)); err != nil {
 		return err
 	}
-	if m.Convention == "" || m.Topic == "" || m.VHost == "" {
+	if m.Convention == "" || m.Topic == "" || m.VHost == "" && m.Broker == BrokerRabbitMQ {
 		return fmt.Errorf("vhost %q, topic %q and convention %q: one of them is empty", m.VHost, m.Topic, m.Convention)
 	}
 	if m.Fingerprint != m.fingerprint() {
 		return errors.New("its fingerprint does not match its content: it was edited after the provider wrote it; take the topic resource's manifest attribute as it is")
 	}
+	if m.Broker == BrokerSQS {
+		return errors.Join(m.validateSQS(), m.Retry.validate(m), m.validateModes())
+	}
 	return errors.Join(m.validateQueues(), m.validateSequence(), m.Retry.validate(m), m.validateModes())
+}
+
+func (m Manifest) knownBroker() error {
+	if m.Broker != BrokerRabbitMQ && m.Broker != BrokerSQS {
+		return fmt.Errorf("broker %q is not known: use %q or %q", m.Broker, BrokerRabbitMQ, BrokerSQS)
+	}
+	return nil
+}
+
+// RequireBroker refuses a manifest of another kind of broker than the one that it is to be used on.
+func (m Manifest) RequireBroker(kind string) error {
+	if m.Broker == kind {
+		return nil
+	}
+	return fmt.Errorf("topic %q is on %s by its manifest, and not on %s; take the manifest of a topic there", m.Topic, brokerName(m.Broker), brokerName(kind))
+}
+
+// brokerName is what people call a kind of broker.
+func brokerName(kind string) string {
+	switch kind {
+	case BrokerRabbitMQ:
+		return "RabbitMQ"
+	case BrokerSQS:
+		return "Amazon SQS"
+	default:
+		return strconv.Quote(kind)
+	}
 }
 
 func (m Manifest) validateQueues() error {
@@ -179,6 +214,9 @@ func (m Manifest) validateQueues() error {
 		}
 		if q.Type != Classic && q.Type != Quorum {
 			return fmt.Errorf("queue %q: type %q is not known: use %q or %q", q.Name, q.Type, Classic, Quorum)
+		}
+		if q.URL != "" || q.ARN != "" || q.Attributes != nil {
+			return fmt.Errorf("queue %q: on RabbitMQ it has no url, arn or attributes", q.Name)
 		}
 	}
 	return nil

@@ -166,7 +166,7 @@ func TestDecodeManifestRefuses(t *testing.T) {
 		"edited fingerprint": {replace(`"fingerprint": "sha256:`, `"fingerprint": "sha512:`), []string{"fingerprint does not match"}},
 		"convention":         {replace(`"convention": "redeliver"`, `"convention": "kafka"`), []string{`"kafka"`, `"redeliver"`}},
 		"no convention":      {replace(`"convention": "redeliver"`, `"convention": ""`), []string{"convention", "empty"}},
-		"broker":             {replace(`"broker": "rabbitmq"`, `"broker": "sqs"`), []string{`broker "sqs"`, `"rabbitmq"`}},
+		"broker":             {replace(`"broker": "rabbitmq"`, `"broker": "kafka"`), []string{`broker "kafka"`, `"rabbitmq"`}},
 
 		"strategy":         {replace(`"strategy": "in_place"`, `"strategy": "wait"`), []string{`strategy "wait"`, `"in_place"`}},
 		"negative retries": {replace(`"max_retries": 3`, `"max_retries": -3`), []string{"max_retries -3"}},

@@ -38,6 +38,9 @@ const defaultExchange = "amq.default"
 // Permissions are the least permissions that role needs on the manifest's
 // vhost. Nobody needs configure: infrastructure declares everything.
 func Permissions(m Manifest, role AccessRole) (PermissionSet, error) {
+	if m.Broker == BrokerSQS {
+		return PermissionSet{}, fmt.Errorf("topic %q is on Amazon SQS, where access is granted by IAM policies and not by RabbitMQ's patterns; use build_iam_policy", m.Topic)
+	}
 	var read, write []string
 	var notes []string
 	switch role {

@@ -40,6 +40,15 @@ func Exponential(attempts int, initial, longest time.Duration) ([]time.Duration,
 	return delays, nil
 }
 
+// OnSQS rounds a schedule's delays up to whole seconds, in which SQS counts, and refuses one that no message can wait there.
+func OnSQS(schedule []time.Duration) ([]time.Duration, error) {
+	out := make([]time.Duration, len(schedule))
+	for i, delay := range schedule {
+		out[i] = RoundUp(delay, time.Second)
+	}
+	return out, validateInvisibleWaits(out, 0)
+}
+
 func validateSchedule(attempts int, kind string, delay time.Duration) error {
 	switch {
 	case attempts < 1 || attempts > MaxAttempts:

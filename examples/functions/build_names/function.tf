@@ -14,3 +14,8 @@ locals {
 output "names" {
   value = local.names
 }
+
+# On Amazon SQS, in order: work_queue = "orders.fifo", dead_letter_queue = "orders-dlq.fifo"
+output "names_on_sqs" {
+  value = provider::redeliver::build_names("orders", "redeliver", { broker = "sqs", fifo = true })
+}

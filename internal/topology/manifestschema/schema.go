@@ -43,6 +43,7 @@ func Generate(sourceDir string) ([]byte, error) {
 	if err := constrain(schema); err != nil {
 		return nil, err
 	}
+	schema.If, schema.Then, schema.Else = byBroker()
 	schema.Schema = "https://json-schema.org/draft/2020-12/schema"
 	schema.ID = ID
 	schema.Title = "Manifest of a redeliver topic"
@@ -63,13 +64,14 @@ func Generate(sourceDir string) ([]byte, error) {
 func scalars() map[reflect.Type]*jsonschema.Schema {
 	one := 1
 	return map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[topology.Duration]():   {Type: "string", Pattern: durationPattern, MinLength: &one, Examples: []any{"500ms", "30s", "1h30m"}},
-		reflect.TypeFor[topology.Arguments]():  {Type: "object", AdditionalProperties: &jsonschema.Schema{}},
-		reflect.TypeFor[topology.Convention](): {Type: "string", Enum: values(topology.Conventions()...)},
-		reflect.TypeFor[topology.QueueType]():  {Type: "string", Enum: values(topology.Classic, topology.Quorum)},
-		reflect.TypeFor[topology.Strategy]():   {Type: "string", Enum: values(topology.Strategies()...)},
-		reflect.TypeFor[topology.ParkMode]():   {Type: "string", Enum: values(topology.ParkReject, topology.ParkPublish)},
-		reflect.TypeFor[topology.FinalMode]():  {Type: "string", Enum: values(topology.FinalBroker, topology.FinalPublish)},
+		reflect.TypeFor[topology.Duration]():      {Type: "string", Pattern: durationPattern, MinLength: &one, Examples: []any{"500ms", "30s", "1h30m"}},
+		reflect.TypeFor[topology.Arguments]():     {Type: "object", AdditionalProperties: &jsonschema.Schema{}},
+		reflect.TypeFor[topology.SQSAttributes](): {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "string"}},
+		reflect.TypeFor[topology.Convention]():    {Type: "string", Enum: values(topology.Conventions()...)},
+		reflect.TypeFor[topology.QueueType]():     {Type: "string", Enum: values(topology.Classic, topology.Quorum, topology.Standard, topology.FIFO)},
+		reflect.TypeFor[topology.Strategy]():      {Type: "string", Enum: values(topology.Strategies()...)},
+		reflect.TypeFor[topology.ParkMode]():      {Type: "string", Enum: values(topology.ParkReject, topology.ParkPublish)},
+		reflect.TypeFor[topology.FinalMode]():     {Type: "string", Enum: values(topology.FinalBroker, topology.FinalPublish)},
 	}
 }
 
@@ -133,7 +135,7 @@ func constrain(root *jsonschema.Schema) error {
 	some := 1
 	for path, limit := range map[string]jsonschema.Schema{
 		"version":                  {Const: constant(topology.ManifestVersion)},
-		"broker":                   {Const: constant(topology.BrokerRabbitMQ)},
+		"broker":                   {Enum: values(topology.BrokerRabbitMQ, topology.BrokerSQS)},
 		"vhost":                    {MinLength: &some, MaxLength: &name},
 		"topic":                    {MinLength: &some, MaxLength: &name},
 		"work_queue/name":          {MinLength: &some, MaxLength: &name},
@@ -159,11 +161,43 @@ func constrain(root *jsonschema.Schema) error {
 				return fmt.Errorf("schema of the manifest: there is no field %q to constrain", path)
 			}
 		}
-		target.Const, target.Pattern = limit.Const, limit.Pattern
+		target.Const, target.Enum, target.Pattern = limit.Const, limit.Enum, limit.Pattern
 		target.MinLength, target.MaxLength = limit.MinLength, limit.MaxLength
 		target.Minimum, target.Maximum, target.ExclusiveMaximum = limit.Minimum, limit.Maximum, limit.ExclusiveMaximum
 	}
 	return nil
 }
+
+// byBroker are the fields that depend on the kind of broker: what a manifest has on RabbitMQ, and what on SQS.
+func byBroker() (condition, rabbitMQ, sqs *jsonschema.Schema) {
+	properties := func(p map[string]*jsonschema.Schema) *jsonschema.Schema { return &jsonschema.Schema{Properties: p} }
+	queue := func(types []any, required, absent []string) *jsonschema.Schema {
+		s := properties(map[string]*jsonschema.Schema{"type": {Enum: types}})
+		s.Required = required
+		for _, name := range absent {
+			s.Properties[name] = never()
+		}
+		return s
+	}
+	queues := func(q, target *jsonschema.Schema) *jsonschema.Schema {
+		return properties(map[string]*jsonschema.Schema{
+			"work_queue": q, "dead_letter": target, "parked": target, "hold_queues": {Items: q},
+			"sequence": properties(map[string]*jsonschema.Schema{"shards": {Items: q}}),
+		})
+	}
+	onRabbitMQ := queue(values(topology.Classic, topology.Quorum), []string{"arguments"}, []string{"url", "arn", "attributes"})
+	rabbitMQ = queues(onRabbitMQ, onRabbitMQ)
+	rabbitMQ.Required = []string{"vhost"}
+	types := values(topology.Standard, topology.FIFO)
+	sqs = queues(
+		queue(types, []string{"url", "arn", "attributes"}, []string{"arguments"}),
+		queue(types, []string{"url", "arn"}, []string{"arguments"}),
+	)
+	sqs.Properties["vhost"] = never()
+	return properties(map[string]*jsonschema.Schema{"broker": {Const: constant(topology.BrokerRabbitMQ)}}), rabbitMQ, sqs
+}
+
+// never allows nothing: a field of this schema is absent.
+func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
 func constant(value any) *any { return &value }

@@ -79,6 +79,21 @@ func goldenManifests(t *testing.T) map[string]json.RawMessage {
 			manifests[file.Convention+", "+c.Name] = c.Manifest
 		}
 	}
+	onSQS, err := filepath.Glob("../testdata/contract/sqs/*.json")
+	if err != nil || len(onSQS) == 0 {
+		t.Fatalf("golden files %v, %v", onSQS, err)
+	}
+	for _, path := range onSQS {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct{ Manifest json.RawMessage }
+		if err := json.Unmarshal(text, &file); err != nil {
+			t.Fatal(err)
+		}
+		manifests["sqs, "+strings.TrimSuffix(filepath.Base(path), ".json")] = file.Manifest
+	}
 	return manifests
 }
 
@@ -99,9 +114,7 @@ func TestGoldenManifestsAreValid(t *testing.T) {
 // What the schema must refuse, so that an editor shows it before a consumer does.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
-	schema := compile(t)
-	good := string(goldenManifests(t)["redeliver, hybrid"])
-	for name, replacement := range map[string][2]string{
+	refuses(t, "redeliver, hybrid", map[string][2]string{
 		"newer version":         {`"version": 1`, `"version": 2`},
 		"broker":                {`"rabbitmq"`, `"kafka"`},
 		"unknown field":         {`"topic": "orders"`, `"topic": "orders", "color": 1`},
@@ -122,7 +135,30 @@ func TestSchemaRefuses(t *testing.T) {
 		"null list":             {`"bindings": []`, `"bindings": null`},
 		"null object":           {`"headers": {`, `"headers": null, "was": {`},
 		"empty name":            {`"name": "orders"`, `"name": ""`},
-	} {
+		"no vhost":              {`"vhost": "/",`, ``},
+		"empty vhost":           {`"vhost": "/"`, `"vhost": ""`},
+		"no arguments":          {`"arguments"`, `"url"`},
+		"what SQS has":          {`"type": "quorum"`, `"type": "quorum", "url": "https://sqs"`},
+		"a type of SQS":         {`"type": "quorum"`, `"type": "fifo"`},
+	})
+	refuses(t, "sqs, standard_send_parked", map[string][2]string{
+		"vhost":               {`"topic": "orders"`, `"vhost": "/", "topic": "orders"`},
+		"no url":              {`"url"`, `"color"`},
+		"no arn":              {`"arn"`, `"color"`},
+		"no attributes":       {`"attributes"`, `"arguments"`},
+		"a number":            {`"VisibilityTimeout": "120"`, `"VisibilityTimeout": 120`},
+		"a type of RabbitMQ":  {`"type": "standard"`, `"type": "quorum"`},
+		"what RabbitMQ has":   {`"type": "standard"`, `"type": "standard", "arguments": {}`},
+		"RabbitMQ's manifest": {`"broker": "sqs"`, `"broker": "rabbitmq"`},
+	})
+}
+
+// refuses fails unless the schema, and the decoder with it, refuse a golden manifest after each of the replacements.
+func refuses(t *testing.T, golden string, replacements map[string][2]string) {
+	t.Helper()
+	schema := compile(t)
+	good := string(goldenManifests(t)[golden])
+	for name, replacement := range replacements {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := strings.Replace(good, replacement[0], replacement[1], 1)
