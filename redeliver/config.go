@@ -49,7 +49,11 @@ type Config struct {
 	// broker_delayed, where a lost connection also delays every prefetched
 	// message, it is Workers, whatever is said here.
 	//
-	// Defaults to Workers + MaxHeld.
+	// On Amazon SQS messages wait for their retries in the queue, and Prefetch only
+	// bounds what this process has received.
+	//
+	// Defaults to Workers + MaxHeld; on a standard queue of Amazon SQS, where
+	// neither is set, to Workers + 20.
 	Prefetch int
 
 	// MaxRetries lowers the manifest's max_retries. A value above the manifest's
@@ -105,7 +109,9 @@ type Config struct {
 	// Sequence says which messages of a sequenced topic belong together. The
 	// manifest says whether the topic is sequenced.
 	//
-	// Required for a sequenced topic, and refused for any other.
+	// Required for a sequenced topic on RabbitMQ, and refused for one that is not
+	// sequenced. On Amazon SQS, where the message group is the key, it may say what
+	// happens after a failure.
 	Sequence *Sequence
 
 	// Telemetry watches the consumer, for metrics and traces: see package

@@ -11,7 +11,8 @@ type DeadMessage struct {
 	Message
 
 	// Reason is why it was set aside: the convention's reason header where the consumer published it, else what the broker
-	// says: "rejected", "expired", "maxlen" or "delivery_limit". Empty where nothing says so.
+	// says: "rejected", "expired", "maxlen" or "delivery_limit"; "max_receives" where Amazon SQS moved it, whose redrive
+	// policy knows no other reason. Empty where nothing says so.
 	Reason string
 	// LastError is what the convention's reason header says, wherever Reason comes from: the error of the last attempt that
 	// was published, which a message that the broker set aside after that still carries. Empty without one.

@@ -21,8 +21,8 @@
 // your own. [Chain] puts [Middleware] around a handler, and a [Group] runs the
 // consumers of several topics with one shutdown, which [ShutdownSignals] begins.
 //
-// To open a consumer on RabbitMQ, go on with package redeliver/rabbitmq; its
-// example is a complete program. The package you are reading has the types that
+// To open a consumer on RabbitMQ, go on with package redeliver/rabbitmq, on Amazon
+// SQS with redeliver/sqs; their examples are complete programs. The package you are reading has the types that
 // every broker shares: outcomes, [Message], handlers, [Config], [Stats], [Event]
 // and the errors.
 //
@@ -32,7 +32,8 @@
 // connection in between hands it out again. While a connection is lost, its
 // handlers run on: the outcome of each is dropped and counted
 // ([Stats].Dropped), because the broker has taken the message back and gives it
-// to somebody else. Handlers must tolerate that.
+// to somebody else. Handlers must tolerate that. On Amazon SQS a single message
+// can be lost that way: its handler's context is cancelled with [ErrLeaseLost].
 //
 // # Where a retry waits
 //
@@ -48,6 +49,9 @@
 //   - republish: as a copy in a hold queue, confirmed by the broker before the message is acknowledged. The count is in a
 //     header of the topic's convention, where consumers in other languages find it.
 //   - hybrid: short waits in place, long ones in a hold queue.
+//
+// On Amazon SQS, in_place means the queue itself: the message is invisible for the
+// delay, and the service counts every delivery, a deferred one too.
 //
 // # Order
 //

@@ -28,6 +28,17 @@ var ErrSequencedDefer = errors.New("a message of a sequenced topic cannot be def
 // [FailAll].
 var ErrSequenceFailed = errors.New("a message of the same key failed for good before this one")
 
+// ErrDeferCounts is why a message was given up whose handler deferred it when its
+// retries were spent, on a broker that counts every delivery (Amazon SQS).
+var ErrDeferCounts = errors.New("the message was deferred, and on this broker every delivery counts")
+
+// ErrLeaseLost is the cause (see context.Cause) with which a handler's context is
+// cancelled when the broker may have given the message to another consumer: on
+// Amazon SQS, when its visibility could not be extended in time, or cannot be
+// extended any more 12 hours after it was received. What the handler returns is
+// dropped, and the message is delivered again.
+var ErrLeaseLost = errors.New("the lease of the message was lost: another consumer may have it")
+
 // Permanent marks err as one that no retry will cure: [FromError] makes it a
 // [Reject], and a [Retry] with it is carried out as one. The text stays the
 // same, and errors.Is and errors.As see err. Permanent(nil) is nil.
@@ -90,7 +101,7 @@ type DelayError struct {
 
 // Error implements error.
 func (e *DelayError) Error() string {
-	s := fmt.Sprintf("a delay of %s is too long: %s can be waited (in place, as much as the broker's consumer timeout leaves); ask for less, or raise the consumer timeout", e.Asked, e.Possible)
+	s := fmt.Sprintf("a delay of %s is too long: %s can be waited (in place, as much as the broker's consumer timeout leaves); ask for less, or raise the consumer timeout where that can be", e.Asked, e.Possible)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
@@ -167,6 +178,8 @@ type BindError struct {
 	Exchange string
 	// VHost and User are what was asked for.
 	VHost, User string
+	// ARN is the queue's on Amazon SQS, and Action the IAM action that is missing, where one is.
+	ARN, Action string
 	// Address is the broker's address, or several, separated by commas.
 	Address string
 	// Advice says what to do.
@@ -182,6 +195,12 @@ func (e *BindError) Error() string {
 		object = fmt.Sprintf("exchange %q", e.Exchange)
 	}
 	s := fmt.Sprintf("topic %q: binding to %s in vhost %q at %s as user %q: %v", e.Topic, object, e.VHost, e.Address, e.User, e.Kind)
+	if e.ARN != "" {
+		s = fmt.Sprintf("topic %q: binding to %s (%s) at %s: %v", e.Topic, object, e.ARN, e.Address, e.Kind)
+		if e.Action != "" {
+			s += " (" + e.Action + ")"
+		}
+	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

@@ -43,7 +43,8 @@ const (
 	EventDiscarded EventKind = "discarded"
 	// EventHandedBack: the message was given back to the broker before its wait was over or before it was started.
 	EventHandedBack EventKind = "handed_back"
-	// EventDropped: the session of the message's delivery had ended, so its outcome could not be carried out.
+	// EventDropped: the session of the message's delivery had ended, or its lease was lost, so that its outcome could not be
+	// carried out.
 	EventDropped EventKind = "dropped"
 	// EventSetAsideFailed: a copy was not taken by Target. The message waits for Delay and is published again; where Delay
 	// is zero it was rejected instead.

@@ -26,7 +26,8 @@ type ReplayOptions struct {
 	// exchange is the default one, of which the routing key is the name of a
 	// queue. Where both are empty, messages go back to the work queue; those of a
 	// topic that is sequenced over shards to the exchange that spreads them, with
-	// the routing key that they had.
+	// the routing key that they had. On Amazon SQS there are no exchanges, and
+	// RoutingKey is the name of a queue of the same account and region.
 	//
 	// The user needs write permission on the exchange ("amq.default" is the name
 	// of the default one).
@@ -53,7 +54,8 @@ type ReplayOptions struct {
 	// earliest time of delivery; the convention's header that says when a message
 	// was first seen becomes now and, where the topic has a give_up_after, so does
 	// the timestamp property, since a message that was given up because of its age
-	// would be again. Headers that say why it failed are kept.
+	// would be again. Headers that say why it failed are kept. Amazon SQS counts and
+	// dates a message anew wherever it goes, and KeepCount is refused.
 	KeepCount bool
 
 	// Rate is how many messages are replayed in a second at most, so that a

@@ -9,7 +9,7 @@ type Sequence struct {
 	// Key is the key of a message, such as [KeyFromHeader]("customer") or [KeyFromRoutingKey]. It must depend on the
 	// message alone. Messages with the key "" are in order among themselves too.
 	//
-	// Required for a sequenced topic.
+	// Required for a sequenced topic on RabbitMQ. On Amazon SQS it is the message group, and nothing else.
 	Key func(*Message) string
 
 	// OnFailure says what happens to the messages of a key after one that failed for good.

@@ -51,12 +51,23 @@ type Stats struct {
 	// HandedBack counts the messages that were given back to the broker before their wait was over, because the consumer
 	// timeout or a shutdown was near, or before they were started.
 	HandedBack uint64
-	// Dropped counts the outcomes that could not be carried out, because the session of their delivery had ended. The
-	// broker delivers those messages again.
+	// Dropped counts the outcomes that could not be carried out, because the session of their delivery had ended or the
+	// message's lease was lost. The broker delivers those messages again.
 	Dropped uint64
 	// SessionsLost counts the subscriptions that ended without being asked to, and Reconnects those that followed.
 	SessionsLost, Reconnects uint64
 
+	// LeasesLost counts the messages that may have gone to another consumer while this one had them (Amazon SQS). Their
+	// outcomes are in Dropped.
+	LeasesLost uint64
+	// Throttled counts the requests that the service refused because there were too many, and RequestsFailed those that
+	// failed otherwise; both are made again (Amazon SQS).
+	Throttled, RequestsFailed uint64
+
+	// InFlight is how many messages count as in flight at this moment because of this consumer: those that it has, and
+	// those that it gave back to wait for their next attempt. A standard queue of Amazon SQS can have 120,000 of them, and
+	// delivers no more beyond that. 0 on RabbitMQ.
+	InFlight int
 	// Held is how many messages wait at this moment to be retried, deferred or published again.
 	Held int
 	// Waiting is how many messages of a sequenced topic wait at this moment behind another of their key.
@@ -99,6 +110,10 @@ func (s Stats) Add(o Stats) Stats {
 	s.Dropped += o.Dropped
 	s.SessionsLost += o.SessionsLost
 	s.Reconnects += o.Reconnects
+	s.LeasesLost += o.LeasesLost
+	s.Throttled += o.Throttled
+	s.RequestsFailed += o.RequestsFailed
+	s.InFlight += o.InFlight
 	s.Held += o.Held
 	s.Waiting += o.Waiting
 	s.Running += o.Running

@@ -11,77 +11,52 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/examples/internal/demo"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	interrupted := ctx.Err() != nil
-	stop()
-	switch {
-	case err == nil:
-		return
-	case !interrupted:
-		fmt.Fprintln(os.Stderr, "\ndemo:", err)
-	case errors.As(err, new(cleanupError)):
-		fmt.Fprintln(os.Stderr, "\ndemo: interrupted, and something was left:", err)
-	default:
-		fmt.Fprintln(os.Stderr, "\ndemo: interrupted; everything was cleaned up")
-	}
-	os.Exit(1)
-}
-
-// cleanupError says that something the demo made is still there.
-type cleanupError struct{ error }
-
-// cleanUp adds to err what went wrong while something was removed.
-func cleanUp(err *error, remove func() error) {
-	if failed := remove(); failed != nil {
-		*err = errors.Join(*err, cleanupError{fmt.Errorf("cleaning up: %w", failed)})
-	}
-}
+func main() { demo.Main(run) }
 
 // delays are the quickstart's, shortened so that nobody has to wait for minutes.
 const delays = `["500ms", "1s", "2s"]`
 
 func run(ctx context.Context) (err error) {
-	cli, err := findCLI()
+	cli, err := demo.FindCLI()
 	if err != nil {
 		return err
 	}
-	heading("1. A broker")
+	demo.Heading("1. A broker")
 	b, err := openBroker(ctx)
 	if err != nil {
 		return err
 	}
-	defer cleanUp(&err, b.close)
+	defer demo.CleanUp(&err, b.close)
 	fmt.Printf("RabbitMQ %s at %s, vhost %s\n", b.version, b.endpoint, b.vhost)
 
-	heading("2. " + cli.name + " apply provisions the topology (examples/quickstart)")
-	ws, err := newWorkspace(ctx, cli, b)
+	demo.Heading("2. " + cli.Name + " apply provisions the topology (examples/quickstart)")
+	ws, err := demo.New(ctx, cli, "quickstart",
+		"TF_VAR_vhost="+b.vhost, "TF_VAR_delays="+delays,
+		"REDELIVER_RABBITMQ_ENDPOINTS="+b.endpoint, "REDELIVER_RABBITMQ_USERNAME="+b.username, "REDELIVER_RABBITMQ_PASSWORD="+b.password,
+	)
 	if err != nil {
 		return err
 	}
-	defer cleanUp(&err, ws.close)
-	if err := ws.run(ctx, ws.dir(), cli.path, "plan", "-input=false", "-out=plan"); err != nil {
+	defer demo.CleanUp(&err, ws.Close)
+	if err := ws.Run(ctx, "plan", "-input=false", "-out=plan"); err != nil {
 		return err
 	}
-	if err := ws.show(ctx, "apply", "plan"); err != nil {
+	if err := ws.Show(ctx, "apply", "plan"); err != nil {
 		return err
 	}
-	manifest, permissions, err := ws.outputs(ctx)
+	manifest, permissions, err := outputs(ctx, ws)
 	if err != nil {
 		return err
 	}
 
-	heading("3. A consumer that may read one queue, and write to one exchange to park")
+	demo.Heading("3. A consumer that may read one queue, and write to one exchange to park")
 	fmt.Printf("its user's permissions: configure=%s  write=%s  read=%s\n\n", permissions.Configure, permissions.Write, permissions.Read)
 	url, err := b.consumerURL(ctx, permissions)
 	if err != nil {
@@ -91,24 +66,43 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 
-	heading("4. " + cli.name + " plan finds nothing to do")
-	if err := ws.show(ctx, "plan"); err != nil {
+	demo.Heading("4. " + cli.Name + " plan finds nothing to do")
+	if err := ws.Show(ctx, "plan"); err != nil {
 		return err
 	}
 
-	heading("5. Somebody makes a hold queue anew by hand, with another x-message-ttl")
+	demo.Heading("5. Somebody makes a hold queue anew by hand, with another x-message-ttl")
 	if err := b.tamper(ctx, manifest.VHost(), "orders-hold-1s", 1500); err != nil {
 		return err
 	}
-	if err := ws.show(ctx, "plan"); err != nil {
+	if err := ws.Show(ctx, "plan"); err != nil {
 		return err
 	}
 	fmt.Println("\nThe plan names the argument, both values and what they mean for messages. Cleaning up.")
 	return nil
 }
 
-func heading(text string) {
-	fmt.Printf("\n%s\n%s\n", text, strings.Repeat("-", len(text)))
+type permissions struct {
+	Configure string `json:"configure"`
+	Write     string `json:"write"`
+	Read      string `json:"read"`
+}
+
+// outputs reads what the applied configuration computed for the consumer.
+func outputs(ctx context.Context, ws *demo.Workspace) (redeliver.Manifest, permissions, error) {
+	var outputs struct {
+		Manifest struct {
+			Value string `json:"value"`
+		} `json:"manifest"`
+		Permissions struct {
+			Value permissions `json:"value"`
+		} `json:"consumer_permissions"`
+	}
+	if err := ws.Outputs(ctx, &outputs); err != nil {
+		return redeliver.Manifest{}, permissions{}, err
+	}
+	manifest, err := redeliver.ParseManifest([]byte(outputs.Manifest.Value))
+	return manifest, outputs.Permissions.Value, err
 }
 
 // since prints how long ago start was, as the demo's events are timed.

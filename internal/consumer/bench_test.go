@@ -58,7 +58,7 @@ func (f *firehose) Receive(d *Delivery) error {
 	return nil
 }
 
-func (f *firehose) Settle(d *Delivery, verb Verb) error {
+func (f *firehose) Settle(d *Delivery, verb Verb, _ time.Duration) error {
 	if f.verdict != nil {
 		f.verdict(d, verb)
 	}

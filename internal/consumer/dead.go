@@ -3,10 +3,20 @@ package consumer
 import (
 	"context"
 	"math"
+	"strings"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
+
+// HeaderDeadLetterSource is where a transport whose broker says from which queue
+// a message was moved here notes it (Amazon SQS: the queue's ARN). No publisher's
+// attribute begins like it.
+const HeaderDeadLetterSource = "AWS.DeadLetterQueueSourceArn"
+
+// deathMoved is why a message was moved here that the broker has moved by its
+// receives.
+const deathMoved = "max_receives"
 
 // ParseDead is what the headers of a message say about how it came into a
 // dead-letter or parked queue: the broker's history, and the convention's headers
@@ -30,6 +40,12 @@ func ParseDead(m redeliver.Message, h topology.Headers) redeliver.DeadMessage {
 	}
 	origin := h.OriginOf(m.Headers)
 	d.OriginalQueue, d.OriginalExchange, d.OriginalRoutingKey = origin.Queue, origin.Exchange, origin.RoutingKey
+	if source, ok := m.Headers[HeaderDeadLetterSource].(string); ok {
+		d.OriginalQueue, d.OriginalRoutingKey = source[strings.LastIndex(source, ":")+1:], m.RoutingKey
+		if d.Reason == "" {
+			d.Reason = deathMoved
+		}
+	}
 	if d.Attempts = attemptsOf(m.Headers, h); d.Attempts > 0 {
 		d.RetryCount = d.Attempts - 1
 	}

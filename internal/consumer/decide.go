@@ -33,6 +33,8 @@ type Action struct {
 	Hold time.Duration
 	// Delay is how long it takes from now until the message comes back, wherever it waits; 0 where it does not.
 	Delay time.Duration
+	// After is how long the broker waits with the message that Verb gives back.
+	After time.Duration
 	// Early says that Hold is shorter than the wait ought to be, because the consumer timeout is near: the message is
 	// handed back.
 	Early bool
@@ -101,6 +103,7 @@ const (
 //	                    broker_delayed: given back at once, and the broker delays it.
 //	                    republish: copied to the tier's hold queue with the count + 1.
 //	                    hybrid: as in_place below hold_from, as republish from there on
+//	                    where the broker waits: given back at once with the delay; Defer too, which counts there
 //	Retry, budget       given up: the queue's dead-letter exchange carries it; published where the manifest says so;
 //	spent, too old or   discarded where there is no dead-letter queue
 //	a permanent error
@@ -112,7 +115,11 @@ const (
 func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
 	if p.NeverGivesUp && o.Kind() != redeliver.OutcomeAck {
 		a := Action{Fate: FateRetried, Verb: VerbAgain, RetryCount: f.RetryCount + 1, Reason: o.Err()}
-		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
+		delay := p.delay(f.RetryCount, f.Random)
+		if p.waitsThere() {
+			return p.lend(f, a, delay)
+		}
+		return p.hold(f, a, delay)
 	}
 	switch o.Kind() {
 	case redeliver.OutcomeAck:
@@ -125,10 +132,14 @@ func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
 		}
 		return p.final(CauseUnreadable, o.Err())
 	case redeliver.OutcomeDefer:
-		if !p.Sequenced {
+		switch {
+		case p.Sequenced:
+			o = redeliver.RetryAfter(o.Delay(), redeliver.ErrSequencedDefer)
+		case p.BrokerWaits && f.RetryCount >= p.MaxRetries: // it would be given up on its next delivery, by whoever counts
+			return p.final(CauseExhausted, redeliver.ErrDeferCounts)
+		default:
 			return p.wait(f, o, Action{Fate: FateDeferred, RetryCount: f.RetryCount}, 0)
 		}
-		o = redeliver.RetryAfter(o.Delay(), redeliver.ErrSequencedDefer)
 	case redeliver.OutcomeNone:
 		o = redeliver.Retry(redeliver.ErrNoOutcome)
 	}
@@ -198,6 +209,8 @@ func (p *Policy) wait(f Facts, o redeliver.Outcome, a Action, count int) Action 
 		return p.asked(asked, a)
 	case asked > possible:
 		return p.final(CauseDelayTooLong, &redeliver.DelayError{Asked: asked, Possible: possible, Err: o.Err()})
+	case asked > 0 && p.waitsThere():
+		return p.lend(f, a, asked)
 	case asked > 0 && p.Strategy == topology.BrokerDelayed && a.Fate == FateRetried:
 		// The broker's own delay follows on the wait here: together they are no shorter than what was asked for.
 		own := p.brokerDelay(f.RetryCount + 1)
@@ -214,11 +227,26 @@ func (p *Policy) wait(f Facts, o redeliver.Outcome, a Action, count int) Action 
 		return a
 	}
 	delay := p.delay(count, f.Random)
+	if p.waitsThere() {
+		return p.lend(f, a, delay)
+	}
 	if shard, ok := p.holdShard(count, f.MessageID, delay > possible); ok {
 		a.Verb, a.Target, a.Delay = VerbPublish, shard.target, shard.delay
 		return a
 	}
 	return p.inPlace(f, a, delay)
+}
+
+// waitsThere says that a message waits with the broker.
+func (p *Policy) waitsThere() bool { return p.BrokerWaits && !p.Sequenced }
+
+// lend gives a message back, for the broker to wait with it: in whole seconds,
+// never less than delay unless no more is possible.
+func (p *Policy) lend(f Facts, a Action, delay time.Duration) Action {
+	a.Verb = VerbRequeue
+	a.After = min(topology.RoundUp(delay, time.Second), p.possible(f).Truncate(time.Second))
+	a.Delay = a.After
+	return a
 }
 
 // asked sends a message to the hold queue in which it waits next for a delay
@@ -269,6 +297,8 @@ func (p *Policy) hold(f Facts, a Action, delay time.Duration) Action {
 // final gives the message up.
 func (p *Policy) final(cause Cause, err error) Action {
 	switch {
+	case p.DeadLetter == nil && p.BrokerWaits: // which drops nothing by itself
+		return Action{Fate: FateDiscarded, Verb: VerbAck, Reason: err, Cause: cause}
 	case p.DeadLetter == nil:
 		return Action{Fate: FateDiscarded, Verb: VerbDeadLetter, Reason: err, Cause: cause}
 	case p.PublishFinal:

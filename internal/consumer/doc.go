@@ -5,7 +5,7 @@
 // What happens to a message whose handler said Retry is decided by one pure
 // function, [Policy.Decide] (decide.go). Everything else carries that out:
 //
-//	transport.go   what the engine needs from a broker; rabbitmq/ and memory/ implement it
+//	transport.go   what the engine needs from a broker; rabbitmq/, sqs/ and memory/ implement it
 //	policy.go      the manifest and the configuration, as the decision needs them
 //	decide.go      outcome -> action, under every strategy
 //	copy.go        the headers of a copy: count, reason, how long it still waits
@@ -38,6 +38,10 @@
 // them back; those with a worker are forgotten when the handler returns, and
 // that outcome is counted as dropped. A settlement can reach no other channel
 // than the one its delivery came from, because the session is the channel.
+//
+// A broker that lends messages for a time (Amazon SQS) may take back a single one:
+// its session is a [Leaser] then. Such a task is dropped by its owner when that
+// comes to settle it, or before a handler gets it.
 //
 // # What this package must not do
 //

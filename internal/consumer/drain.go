@@ -47,9 +47,9 @@ func (c *Consumer) drain(stopHolds chan<- struct{}, holdsStopped <-chan struct{}
 	finished := make(chan struct{})
 	go func() {
 		// The messages of a sequenced topic stay with this consumer until its session is closed: cancelled earlier, another
-		// consumer would go on with their successors.
+		// consumer would go on with their successors, unless the broker keeps those back while one is in flight.
 		s := c.current
-		if s != nil && !c.policy.Sequenced && s.Stop(ctx) == nil {
+		if s != nil && (!c.policy.Sequenced || c.policy.BrokerWaits) && s.Stop(ctx) == nil {
 			await(ctx, s.received)
 		}
 		// Only now: what is given back before the cancel comes back at once.

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,10 @@ func New(o Options) (*Consumer, error) {
 		health: newVitals(), ready: newReadyQueue(),
 		closing: make(chan struct{}), draining: make(chan struct{}), done: make(chan struct{}),
 	}
-	c.log = c.cfg.Logger.With("topic", manifest.Topic, "queue", c.queue.Name, "vhost", manifest.VHost)
+	c.log = c.cfg.Logger.With("topic", manifest.Topic, "queue", c.queue.Name)
+	if manifest.VHost != "" {
+		c.log = c.log.With("vhost", manifest.VHost)
+	}
 	c.timedOut = &redeliver.TimeoutError{Timeout: c.cfg.HandlerTimeout}
 	c.slots = make([]slot, 1+c.cfg.Workers)
 	if c.clock == nil {
@@ -132,7 +136,7 @@ func New(o Options) (*Consumer, error) {
 		c.random = rand.Float64
 	}
 	if policy.Sequenced {
-		c.lanes = newLanes(o.Config.Sequence)
+		c.lanes = newLanes(sequenceOf(policy, o.Config.Sequence))
 	}
 	c.holds = newHolds(c.clock, c.cfg.MaxHeld)
 	c.ready.motion, c.holds.motion = c.motion, c.motion
@@ -143,10 +147,19 @@ func New(o Options) (*Consumer, error) {
 	return c, nil
 }
 
+// receiveBatch is how many messages come at a time from a broker that is asked
+// for them.
+const receiveBatch = 10
+
 // effectiveConfig fills in the defaults. Where the broker delays retries,
 // nothing needs to be prefetched for a message that waits, and a lost
 // connection delays every prefetched message.
 func effectiveConfig(cfg redeliver.Config, p Policy) redeliver.Config {
+	if p.waitsThere() && cfg.Prefetch == 0 && cfg.MaxHeld == 0 {
+		// Nothing is held for long, and what waits for a worker costs requests: two full receives are enough.
+		cfg.Workers = cmp.Or(cfg.Workers, redeliver.DefaultWorkers)
+		cfg.Prefetch = cfg.Workers + 2*receiveBatch
+	}
 	cfg = cfg.WithDefaults()
 	if p.Strategy == topology.BrokerDelayed {
 		cfg.Prefetch, cfg.MaxHeld = cfg.Workers, cfg.Workers
@@ -158,10 +171,12 @@ func effectiveConfig(cfg redeliver.Config, p Policy) redeliver.Config {
 // that would have no effect.
 func checkSequence(topic string, p Policy, s *redeliver.Sequence) error {
 	switch {
-	case p.Sequenced && (s == nil || s.Key == nil):
+	case p.Sequenced && p.BrokerWaits && s != nil && s.Key != nil:
+		return fmt.Errorf("topic %q: its messages are in order by their message groups, which SQS knows; leave Config.Sequence.Key out", topic)
+	case p.Sequenced && !p.BrokerWaits && (s == nil || s.Key == nil):
 		return fmt.Errorf("topic %q is sequenced: say in Config.Sequence which messages belong together, "+
 			"such as &redeliver.Sequence{Key: redeliver.KeyFromRoutingKey}", topic)
-	case p.Sequenced && s.OnFailure != "" && s.OnFailure != redeliver.SkipFailed && s.OnFailure != redeliver.FailAll:
+	case p.Sequenced && s != nil && s.OnFailure != "" && s.OnFailure != redeliver.SkipFailed && s.OnFailure != redeliver.FailAll:
 		return fmt.Errorf("topic %q: Config.Sequence.OnFailure is %q; use redeliver.SkipFailed or redeliver.FailAll", topic, s.OnFailure)
 	case !p.Sequenced && s != nil && !p.NeverGivesUp:
 		return fmt.Errorf("topic %q is not sequenced, so its messages are in no order that Config.Sequence could keep; "+
@@ -169,6 +184,19 @@ func checkSequence(topic string, p Policy, s *redeliver.Sequence) error {
 	default:
 		return nil
 	}
+}
+
+// sequenceOf is what the configuration says about order, with the key of a topic
+// whose broker knows it: the message group.
+func sequenceOf(p Policy, s *redeliver.Sequence) *redeliver.Sequence {
+	if !p.BrokerWaits {
+		return s
+	}
+	grouped := redeliver.Sequence{Key: redeliver.KeyFromRoutingKey}
+	if s != nil {
+		grouped.OnFailure = s.OnFailure
+	}
+	return &grouped
 }
 
 // Bind checks that messages can be published where the manifest needs it, and

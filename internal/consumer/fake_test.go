@@ -112,7 +112,7 @@ func (s *fakeSession) Receive(d *Delivery) error {
 	}
 }
 
-func (s *fakeSession) Settle(d *Delivery, verb Verb) error {
+func (s *fakeSession) Settle(d *Delivery, verb Verb, _ time.Duration) error {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	if s.b.hang {

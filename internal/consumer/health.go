@@ -192,6 +192,13 @@ func (c *Consumer) Health() redeliver.Health {
 			degraded("%d keys failed: their messages are dead-lettered until the keys are reset", n)
 		}
 	}
+	m := c.monitored()
+	for _, reason := range m.Down {
+		down("%s", reason)
+	}
+	for _, reason := range m.Degraded {
+		degraded("%s", reason)
+	}
 	if c.publisher != nil {
 		if reason, blocked := c.publisher.Blocked(); blocked {
 			degraded("the broker takes no copies (%s): messages that are to be published wait", reason)

@@ -37,6 +37,10 @@ type Policy struct {
 	GiveUpAfter time.Duration
 	// HoldBound is how long after its delivery a message may be held.
 	HoldBound time.Duration
+	// BrokerWaits says that the broker waits with a message that is given back (Amazon SQS: invisible), so that nothing is
+	// held here, and that it counts every delivery, whatever became of it. The messages of a sequenced topic wait here all
+	// the same: one that waited there would have its successors delivered, counted and given back each time.
+	BrokerWaits bool
 	// BrokerCounts says that the broker counts a requeued message (a quorum queue). Where it does not, a retry that waits in
 	// place is handed to a handler of this process, and the count lives with the delivery.
 	BrokerCounts bool
@@ -80,7 +84,8 @@ func NewPolicy(m topology.Manifest, cfg redeliver.Config) Policy {
 		Jitter:       m.Retry.Jitter,
 		GiveUpAfter:  time.Duration(m.Retry.GiveUpAfter),
 		HoldBound:    topology.InPlaceBound(time.Duration(m.Retry.ConsumerTimeout)),
-		BrokerCounts: m.WorkQueue.Type == topology.Quorum,
+		BrokerCounts: m.WorkQueue.Type == topology.Quorum || m.Broker == topology.BrokerSQS,
+		BrokerWaits:  m.Broker == topology.BrokerSQS,
 		DeadLetter:   m.DeadLetter,
 		PublishFinal: m.Final == topology.FinalPublish,
 		Sequenced:    m.Sequence != nil,
@@ -93,6 +98,9 @@ func NewPolicy(m topology.Manifest, cfg redeliver.Config) Policy {
 		p.Parked = m.Parked
 	}
 	_, p.BrokerDeadLetters = m.WorkQueue.Arguments[topology.ArgDeadLetterExchange]
+	if p.BrokerWaits {
+		p.HoldBound, p.BrokerDeadLetters = topology.SQSHoldBound, m.DeadLetter != nil
+	}
 	if p.republishes() {
 		p.Holds = holdTiers(m)
 		p.HoldFrom = time.Duration(m.Retry.HoldFrom)
@@ -115,10 +123,14 @@ const (
 // message that was not dealt with is handed out again here, after pauses that
 // double, and goes back to the broker when the consumer timeout is near: given
 // back at once, it would spend the queue's delivery limit in no time.
+// Where the broker waits, the pauses are waited there.
 func DeadPolicy(m topology.Manifest) Policy {
 	p := Policy{
 		NeverGivesUp: true, MaxRetries: math.MaxInt32,
 		HoldBound: topology.InPlaceBound(topology.DefaultConsumerTimeout), Jitter: topology.DefaultJitter, Headers: m.Headers,
+	}
+	if m.Broker == topology.BrokerSQS {
+		p.BrokerWaits, p.BrokerCounts, p.HoldBound = true, true, topology.SQSHoldBound
 	}
 	for pause := deadPauseFirst; pause < deadPauseLast; pause *= 2 {
 		p.Delays = append(p.Delays, pause)
@@ -170,8 +182,9 @@ func (p *Policy) RetryCount(d *Delivery) int {
 	if p.republishes() {
 		count = p.headerCount(d.Message.Headers)
 	}
-	// In a sequenced topic the broker counts sessions that ended and no retries: those happen here.
-	if p.BrokerCounts && p.Strategy != topology.Republish && !p.Sequenced {
+	// In a sequenced topic the broker counts sessions that ended and no retries: those happen here. Where it counts every
+	// delivery, and gives a message up by that, the handler is to know.
+	if p.BrokerCounts && p.Strategy != topology.Republish && (!p.Sequenced || p.BrokerWaits) {
 		count += clamp(d.Count, p.MaxRetries) // each is bounded, so that the sum cannot overflow
 	}
 	return int(clamp(count, p.MaxRetries))

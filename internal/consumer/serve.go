@@ -213,7 +213,7 @@ func (c *Consumer) lose(s *session) {
 		c.nextInLane(t, Action{})
 	}
 	for _, x := range held {
-		c.drop(x.task)
+		c.drop(x.task, errSessionEnded)
 	}
 	c.retire(s)
 	c.health.lose(c.clock.Now(), s.lost)

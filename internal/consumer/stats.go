@@ -22,7 +22,7 @@ type counters struct {
 
 // Stats reads the counters.
 func (c *Consumer) Stats() redeliver.Stats {
-	n := &c.counters
+	n, m := &c.counters, c.monitored()
 	return redeliver.Stats{
 		Delivered: n.delivered.Load(), Handled: c.handled(),
 		Acked: n.acked.Load(), Retried: n.retried.Load(), Deferred: n.deferred.Load(),
@@ -33,7 +33,16 @@ func (c *Consumer) Stats() redeliver.Stats {
 		SetAsideFailed: n.setAsideFailed.Load(), SetAsideFailures: c.health.setAsideFailures(), HandedBack: n.handedBack.Load(), Dropped: n.dropped.Load(),
 		SessionsLost: n.sessionsLost.Load(), Reconnects: n.reconnects.Load(),
 		Held: c.holds.len(), Waiting: c.waiting(), Running: c.running(),
+		InFlight: m.InFlight, LeasesLost: m.LeasesLost, Throttled: m.Throttled, RequestsFailed: m.RequestsFailed,
 	}
+}
+
+// monitored is what the transport has to say; nothing, where it is none that does.
+func (c *Consumer) monitored() Monitored {
+	if monitor, ok := c.transport.(Monitor); ok {
+		return monitor.Monitor()
+	}
+	return Monitored{}
 }
 
 // waiting is how many messages wait behind another of their key.
@@ -207,12 +216,19 @@ func (c *Consumer) noteUnsent(s *session) {
 	}
 }
 
-// drop forgets a message whose session has ended: the broker has it.
-func (c *Consumer) drop(t *task) {
+// drop forgets a message that the broker has again. why is what the transport
+// said, which is of no use to anybody where the session has ended.
+func (c *Consumer) drop(t *task, why error) {
 	c.counters.dropped.Add(1)
-	if c.log.Enabled(context.Background(), slog.LevelDebug) {
-		c.log.Debug("outcome dropped: the session of its delivery has ended", messageAttrs(t)...)
+	if errors.Is(why, redeliver.ErrLeaseLost) {
+		why = redeliver.ErrLeaseLost
+		c.log.Warn("outcome dropped: the message's lease was lost, and it is delivered again", messageAttrs(t)...)
+	} else {
+		why = errSessionEnded
+		if c.log.Enabled(context.Background(), slog.LevelDebug) {
+			c.log.Debug("outcome dropped: the session of its delivery has ended", messageAttrs(t)...)
+		}
 	}
-	c.emitFor(t, redeliver.Event{Kind: redeliver.EventDropped, Err: errSessionEnded})
+	c.emitFor(t, redeliver.Event{Kind: redeliver.EventDropped, Err: why})
 	c.nextInLane(t, Action{})
 }

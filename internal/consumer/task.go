@@ -31,6 +31,11 @@ func (t *task) hand() *redeliver.Message {
 	return msg
 }
 
+// lost says that the broker may have given the message to another consumer.
+func (t *task) lost() bool {
+	return t.session.leaser != nil && t.session.leaser.Lost(&t.Delivery)
+}
+
 func (t *task) retries() int     { return int(t.retryCount.Load()) }
 func (t *task) setRetries(n int) { t.retryCount.Store(int32(n)) } //nolint:gosec // bounded by max_retries
 func (t *task) context() context.Context {
@@ -69,6 +74,8 @@ func (f *freeTasks) put(t *task) {
 // session is a transport's session with its state in the engine.
 type session struct {
 	Session
+	// leaser is the session where it can lose single deliveries, else nil.
+	leaser Leaser
 	// number tells sessions apart in logs, from 1; since is when it began.
 	number int
 	since  time.Time
@@ -99,7 +106,11 @@ type session struct {
 }
 
 func newSession(s Session, number int, now time.Time) *session {
-	return &session{Session: s, number: number, since: now, received: make(chan struct{}), renewing: make(chan struct{}), ended: make(chan struct{})}
+	leaser, _ := s.(Leaser)
+	return &session{
+		Session: s, leaser: leaser, number: number, since: now,
+		received: make(chan struct{}), renewing: make(chan struct{}), ended: make(chan struct{}),
+	}
 }
 
 // end marks the session as ended.

@@ -25,10 +25,11 @@ type Session interface {
 	// time.
 	Receive(d *Delivery) error
 
-	// Settle settles a delivery of this session. An error means that the session has ended and the broker has the message
-	// again; else the session knows nothing of d any more. It may be called from several goroutines. An acknowledgement may
-	// wait for others, for some milliseconds.
-	Settle(d *Delivery, verb Verb) error
+	// Settle settles a delivery of this session. An error means that the broker has the message again, because the session
+	// has ended or the delivery's lease has (see Leaser); else the session knows nothing of d any more. It may be called from
+	// several goroutines. An acknowledgement may wait for others, for some milliseconds. after is how long the broker is to
+	// wait before it delivers a requeued message again: 0, but for a policy whose broker waits.
+	Settle(d *Delivery, verb Verb, after time.Duration) error
 
 	// Hold says that a delivery will stay unsettled for a while, so that the acknowledgement of no other waits for it.
 	Hold(d *Delivery)
@@ -45,6 +46,34 @@ type Session interface {
 
 	// Close ends the session, whatever its state, before ctx does. What was not settled goes back to the broker.
 	Close(ctx context.Context) error
+}
+
+// Leaser is a session that can lose a single delivery, because the broker lends
+// messages for a time.
+type Leaser interface {
+	// Lease is ctx for the handler of a delivery, cancelled with redeliver.ErrLeaseLost as its cause when the delivery is
+	// lost. release is called when the handler has returned.
+	Lease(ctx context.Context, d *Delivery) (leased context.Context, release func())
+
+	// Lost says whether a delivery is lost: another consumer may have the message.
+	Lost(d *Delivery) bool
+}
+
+// Monitor is a transport that knows more about its service than what becomes of
+// messages.
+type Monitor interface {
+	Monitor() Monitored
+}
+
+// Monitored is what a Monitor counts, and what is wrong at this moment.
+type Monitored struct {
+	// InFlight is how many messages the broker counts as in flight because of this consumer: those that it has, and those
+	// that wait.
+	InFlight int
+	// LeasesLost, Throttled and RequestsFailed are those of redeliver.Stats.
+	LeasesLost, Throttled, RequestsFailed uint64
+	// Down and Degraded are sentences for redeliver.Health.
+	Down, Degraded []string
 }
 
 // Publisher publishes copies on a connection of its own. A transport whose
@@ -155,6 +184,8 @@ const (
 	LostConsumerTimeout LostReason = "consumer timeout"
 	// LostQueueDeleted: the queue was deleted.
 	LostQueueDeleted LostReason = "queue deleted"
+	// LostAccess: the broker does not let the consumer receive any more.
+	LostAccess LostReason = "access denied"
 	// LostCancelled: the broker cancelled the consumer and it is not known why.
 	LostCancelled LostReason = "consumer cancelled by the broker"
 	// LostRenewed: the consumer ended it, because the consumer timeout was near for a message of a sequenced topic.

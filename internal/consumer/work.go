@@ -44,6 +44,10 @@ func (c *Consumer) process(t *task, w *slot, now time.Time) {
 		c.nextInLane(t, Action{}) // the broker has it again, and nobody here has seen it
 		return
 	}
+	if t.lost() {
+		c.drop(t, redeliver.ErrLeaseLost) // it waited here too long
+		return
+	}
 	w.set(t, now)
 	outcome := redeliver.Reject(redeliver.ErrSequenceFailed)
 	if c.lanes == nil || !c.lanes.failed(t) {
@@ -79,11 +83,17 @@ func (c *Consumer) handle(t *task, s *slot) redeliver.Outcome {
 	}
 	msg := t.hand()
 	s.handled.Add(1)
+	ctx := c.handlerCtx
+	if leaser := t.session.leaser; leaser != nil {
+		leased, release := leaser.Lease(ctx, &t.Delivery)
+		defer release()
+		ctx = leased
+	}
 	if c.probe == nil {
-		return c.handleWithin(c.handlerCtx, msg)
+		return c.handleWithin(ctx, msg)
 	}
 	begun := c.clock.Now()
-	t.ctx = c.probe.Begin(c.handlerCtx, msg)
+	t.ctx = c.probe.Begin(ctx, msg)
 	outcome := c.handleWithin(t.ctx, msg)
 	c.probe.End(t.ctx, msg, outcome, c.clock.Now().Sub(begun))
 	return outcome
@@ -176,7 +186,7 @@ func (c *Consumer) settle(t *task, o redeliver.Outcome) (spent bool) {
 		}
 	}
 	if t.session.dead.Load() {
-		c.drop(t)
+		c.drop(t, errSessionEnded)
 		return false
 	}
 	c.carryOut(t, c.policy.Decide(c.facts(t), o), false)
@@ -213,7 +223,7 @@ func (c *Consumer) hold(t *task, a Action, beyond bool) {
 	case holdClosed:
 		c.giveBack(t, a, redeliver.ErrDraining)
 	case holdEnded:
-		c.drop(t)
+		c.drop(t, errSessionEnded)
 	case holdFull:
 		c.tellFull()
 		timer := c.clock.NewTimer(a.Hold)
@@ -225,7 +235,7 @@ func (c *Consumer) hold(t *task, a Action, beyond bool) {
 		case <-timer.C():
 			c.finish(t, a)
 		case <-t.session.ended:
-			c.drop(t)
+			c.drop(t, errSessionEnded)
 		case <-c.draining:
 			c.giveBack(t, a, redeliver.ErrDraining)
 		}
@@ -243,7 +253,7 @@ func (c *Consumer) finish(t *task, a Action) {
 		c.publish(t, a)
 	case VerbRenew:
 		c.renew(t.session)
-		c.drop(t)
+		c.drop(t, errSessionEnded)
 	default:
 		c.conclude(t, a)
 	}
@@ -252,8 +262,8 @@ func (c *Consumer) finish(t *task, a Action) {
 // conclude settles a task with the broker. It returns false when that could
 // not be told any more.
 func (c *Consumer) conclude(t *task, a Action) bool {
-	if err := c.settleNow(t, a.Verb); err != nil {
-		c.drop(t)
+	if err := c.settleNow(t, a.Verb, a.After); err != nil {
+		c.drop(t, err)
 		return false
 	}
 	c.noteSettled(t, a)
@@ -277,11 +287,11 @@ func (c *Consumer) nextInLane(t *task, a Action) {
 	}
 }
 
-func (c *Consumer) settleNow(t *task, verb Verb) error {
+func (c *Consumer) settleNow(t *task, verb Verb, after time.Duration) error {
 	if t.session.dead.Load() {
 		return errSessionEnded
 	}
-	return t.session.Settle(&t.Delivery, verb)
+	return t.session.Settle(&t.Delivery, verb, after)
 }
 
 // giveBack returns a task to the broker before its time: it waits for a to be
@@ -292,8 +302,8 @@ func (c *Consumer) giveBack(t *task, a Action, why error) {
 		// back at once and in order.
 		return
 	}
-	if err := c.settleNow(t, a.shutdownVerb()); err != nil {
-		c.drop(t)
+	if err := c.settleNow(t, a.shutdownVerb(), 0); err != nil {
+		c.drop(t, err)
 		return
 	}
 	c.noteHandedBack(t, why)
@@ -303,7 +313,11 @@ func (c *Consumer) giveBack(t *task, a Action, why error) {
 // confirm.
 func (c *Consumer) publish(t *task, a Action) {
 	if t.session.dead.Load() {
-		c.drop(t) // the broker delivers the message again: a copy now would be a second one
+		c.drop(t, errSessionEnded) // the broker delivers the message again: a copy now would be a second one
+		return
+	}
+	if t.lost() {
+		c.drop(t, redeliver.ErrLeaseLost)
 		return
 	}
 	now := c.clock.Now()
@@ -329,8 +343,8 @@ func (c *Consumer) published(t *task, a Action, err error) {
 		c.unpublished(t, a, err)
 		return
 	}
-	if err := c.settleNow(t, VerbAck); err != nil {
-		c.drop(t) // its copy is where it belongs, and the broker delivers it again: one of the duplicates that may be
+	if err := c.settleNow(t, VerbAck, 0); err != nil {
+		c.drop(t, err) // its copy is where it belongs, and the broker delivers it again: one of the duplicates that may be
 		return
 	}
 	c.noteSettled(t, a)

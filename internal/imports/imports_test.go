@@ -28,7 +28,7 @@ const (
 type rule struct {
 	why    string
 	dirs   []string
-	except string // a last path element of packages that the rule does not bind
+	except []string // last path elements of packages that the rule does not bind
 	deny   []string
 }
 
@@ -90,28 +90,38 @@ var rules = []rule{
 		deny: []string{module + "internal/transfer"},
 	},
 	{
-		why:    "only the package that opens consumers on RabbitMQ replays there",
+		why:    "only the packages that open consumers replay",
 		dirs:   []string{"redeliver"},
-		except: "rabbitmq",
+		except: []string{"rabbitmq", "sqs"},
 		deny:   []string{module + "internal/transfer"},
 	},
 	{
 		why:    "an application that does not want OpenTelemetry does not link it",
 		dirs:   []string{"redeliver", "internal", "cmd"},
-		except: "redeliverotel",
+		except: []string{"redeliverotel"},
 		deny:   []string{otel},
 	},
 	{
 		why:    "an application that does not use SQS does not link its SDK",
-		dirs:   []string{"redeliver", "internal/consumer"},
-		except: "sqs",
+		dirs:   []string{"redeliver", "internal/consumer", "internal/transfer"},
+		except: []string{"sqs"},
 		deny:   []string{aws},
 	},
 	{
 		why:    "an application that does not use RabbitMQ does not link its client",
 		dirs:   []string{"redeliver", "internal/consumer"},
-		except: "rabbitmq",
+		except: []string{"rabbitmq"},
 		deny:   []string{amqp},
+	},
+	{
+		why:  "what replays on SQS does not link the client of RabbitMQ",
+		dirs: []string{"internal/transfer/sqs"},
+		deny: []string{amqp},
+	},
+	{
+		why:  "what is shared over SQS knows none of those who share it",
+		dirs: []string{"internal/sqsapi"},
+		deny: []string{terraform, amqp, module},
 	},
 	{
 		why:  "tests bring brokertest along, programs do not",
@@ -152,7 +162,7 @@ func TestRedeliverIsALeaf(t *testing.T) {
 }
 
 func (r rule) binds(path string) bool {
-	if r.except != "" && strings.HasSuffix(path, "/"+r.except) {
+	if slices.ContainsFunc(r.except, func(last string) bool { return strings.HasSuffix(path, "/"+last) }) {
 		return false
 	}
 	return slices.ContainsFunc(r.dirs, func(dir string) bool { return isBelow(path, module+dir) })
@@ -220,7 +230,7 @@ func TestRules(t *testing.T) {
 	if len(listPackages(t)) < 2 {
 		t.Error("go list finds no packages: the rules check nothing")
 	}
-	sdk := rule{dirs: []string{"redeliver"}, except: "sqs", deny: []string{aws}}
+	sdk := rule{dirs: []string{"redeliver"}, except: []string{"sqs"}, deny: []string{aws}}
 	for path, want := range map[string]bool{
 		module + "redeliver":          true,
 		module + "redeliver/rabbitmq": true,

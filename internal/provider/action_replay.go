@@ -117,6 +117,9 @@ func (a *replayAction) Invoke(ctx context.Context, req action.InvokeRequest, res
 // options are what is moved where.
 func (a *replayAction) options(m *replayModel, diags *diag.Diagnostics) (transfer.Options, bool) {
 	manifest, err := topology.DecodeManifest([]byte(m.Manifest.ValueString()))
+	if err == nil {
+		err = manifest.RequireBroker(topology.BrokerRabbitMQ)
+	}
 	if err != nil {
 		diags.AddAttributeError(path.Root("manifest"), "Invalid manifest", sentence(err))
 		return transfer.Options{}, false

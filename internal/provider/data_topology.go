@@ -102,6 +102,9 @@ func (d *topologyDataSource) Read(ctx context.Context, req datasource.ReadReques
 		return
 	}
 	manifest, err := topology.DecodeManifest([]byte(m.Manifest.ValueString()))
+	if err == nil {
+		err = manifest.RequireBroker(topology.BrokerRabbitMQ)
+	}
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("manifest"), "Invalid manifest", sentence(err))
 		return

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/sqstest"
 )
 
 const examplesDir = "../../examples"
@@ -18,7 +19,8 @@ var (
 	// needsBroker is how an example says which RabbitMQ it needs.
 	needsBroker = regexp.MustCompile(`(?m)^# Needs RabbitMQ ([\d.]+)`)
 	actionBlock = regexp.MustCompile(`(?m)^action "`)
-	importLine  = regexp.MustCompile(`(?m)^terraform import (\S+) '%2F/(.*)'$`)
+	importLine  = regexp.MustCompile(`(?m)^terraform import (\S+) (?:'%2F/(.*)'|([\w-]+))$`)
+	onSQS       = regexp.MustCompile(`(?m)^resource "redeliver_sqs_`)
 )
 
 // TestExamplesAreApplied applies every example of the documentation just as it is written, with the real command line:
@@ -62,12 +64,16 @@ func TestExamplesAreImported(t *testing.T) {
 			}
 			command := importLine.FindSubmatch(script)
 			if command == nil {
-				t.Fatalf("there is no line like terraform import ADDRESS '%%2F/...' in\n%s", script)
+				t.Fatalf("there is no line like terraform import ADDRESS '%%2F/...', or ADDRESS QUEUE, in\n%s", script)
 			}
 			c := exampleLine(t, filepath.Join(filepath.Dir(path), "resource.tf"))
 			c.apply()
 			c.must("state", "rm", string(command[1]))
-			c.must("import", "-no-color", "-input=false", string(command[1]), encodeSegment(c.b.vhost)+"/"+string(command[2]))
+			id := encodeSegment(c.b.vhost) + "/" + string(command[2])
+			if len(command[3]) > 0 {
+				id = string(command[3])
+			}
+			c.must("import", "-no-color", "-input=false", string(command[1]), id)
 			// A topic's retry policy is in no queue: it is filled in, and nothing is changed on the broker.
 			expect(t, c.apply(), "0 added,", "0 destroyed")
 			c.must("plan", "-no-color", "-input=false", "-detailed-exitcode")
@@ -84,6 +90,9 @@ func exampleLine(t *testing.T, path string) *commandLine {
 		t.Fatal(err)
 	}
 	text := string(content)
+	if onSQS.MatchString(text) {
+		return sqsExampleLine(t, text)
+	}
 	b := setup(t)
 	if needs := needsBroker.FindStringSubmatch(text); needs != nil {
 		b.broker = brokertest.AtLeast(t, needs[1])
@@ -112,6 +121,30 @@ func exampleLine(t *testing.T, path string) *commandLine {
 		c.env = append(c.env, envName(name)+"="+value)
 	}
 	c.env = append(c.env, "TF_VAR_vhost="+b.vhost, "TF_VAR_rabbitmq_password="+b.broker.Password())
+	return c
+}
+
+// sqsExampleLine is a working directory with an example for SQS in it, and an emulator of its own: examples share names.
+func sqsExampleLine(t *testing.T, text string) *commandLine {
+	t.Helper()
+	t.Parallel()
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("no TF_ACC: run make test")
+	}
+	if err := sqstest.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	service, err := sqstest.Start(t.Context(), sqstest.LocalAWSSQS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = service.Stop() })
+	c := (&bundle{t: t}).commandLine(text)
+	if strings.Contains(text, "required_providers") {
+		c.write("main.tf", text)
+	}
+	key, secret := service.Credentials()
+	c.env = append(c.env, "AWS_REGION="+service.Region(), "AWS_ENDPOINT_URL_SQS="+service.Endpoint(), "AWS_ACCESS_KEY_ID="+key, "AWS_SECRET_ACCESS_KEY="+secret, "AWS_ACCOUNT_ID="+service.Account())
 	return c
 }
 

@@ -63,6 +63,16 @@ func TestBuildNames(t *testing.T) {
 			`{"dead_letter_queue":"orders-dlq","hold_queues":["orders-seq-0-hold-5s","orders-seq-1-hold-5s"],"parked_queue":null,"retry_exchange":null,"sequence_exchange":"orders-seq-hash",` +
 				`"work_queue":"orders-seq-0","work_queues":["orders-seq-0","orders-seq-1"]}`,
 		},
+		"sqs": {
+			"orders", "redeliver",
+			map[string]attr.Value{"broker": types.StringValue("sqs")},
+			`{"dead_letter_queue":"orders-dlq","hold_queues":[],"parked_queue":"orders-parked","retry_exchange":null,"sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`,
+		},
+		"sqs, shove, in order": {
+			"orders", "shove",
+			map[string]attr.Value{"broker": types.StringValue("sqs"), "fifo": types.BoolValue(true), "consumer_group": types.StringValue("eu")},
+			`{"dead_letter_queue":"orders-eu-dlq.fifo","hold_queues":[],"parked_queue":null,"retry_exchange":null,"sequence_exchange":null,"work_queue":"orders.fifo","work_queues":["orders.fifo"]}`,
+		},
 		"queuey": {"orders", "queuey", map[string]attr.Value{}, `{"dead_letter_queue":"orders.dead","hold_queues":[],"parked_queue":null,"retry_exchange":null,"sequence_exchange":null,"work_queue":"orders","work_queues":["orders"]}`},
 	} {
 		got, funcErr := call(t, buildNamesFunction{}, types.StringValue(test.topic), types.StringValue(test.convention), object(test.options))
@@ -84,19 +94,26 @@ func TestBuildNamesRefusals(t *testing.T) {
 		options           types.Dynamic
 		argument          int64
 	}{
-		`Convention "nope" is not known`:                                                                     {"orders", "nope", types.DynamicNull(), 1},
-		"names that start with \"amq.\" are reserved":                                                        {"amq.orders", "redeliver", types.DynamicNull(), 0},
-		`belongs to what is derived from another topic`:                                                      {"orders-dlq", "redeliver", types.DynamicNull(), 0},
-		`Option "delay" does not exist here; there are consumer_group, delays, jitter_factor, jitter_shards`: {"orders", "redeliver", object(map[string]attr.Value{"delay": types.StringValue("5s")}), 2},
-		`Option delays must be a list of durations; it is`:                                                   {"orders", "redeliver", object(map[string]attr.Value{"delays": types.StringValue("5s")}), 2},
-		`Option delays: 5 is not a duration`:                                                                 {"orders", "redeliver", object(map[string]attr.Value{"delays": types.TupleValueMust([]attr.Type{types.NumberType}, []attr.Value{num("5")})}), 2},
-		`Option delays: "5x" is not a duration`:                                                              {"orders", "redeliver", object(map[string]attr.Value{"delays": texts("5x")}), 2},
-		"is shorter than":                                                                                    {"orders", "redeliver", object(map[string]attr.Value{"delays": texts("5s", "1s")}), 2},
-		`Option jitter_shards must be a whole number`:                                                        {"orders", "redeliver", object(map[string]attr.Value{"jitter_shards": num("1.5")}), 2},
-		`Option jitter_factor must be a number; it is "x"`:                                                   {"orders", "redeliver", object(map[string]attr.Value{"jitter_factor": types.StringValue("x")}), 2},
-		"has no consumer groups":                                                                             {"orders", "acemq", object(map[string]attr.Value{"consumer_group": types.StringValue("eu")}), 0},
-		"under the queuey convention is refused":                                                             {"orders", "queuey", object(map[string]attr.Value{"delays": texts("5s")}), 2},
-		"Options must be an object, such as {}; it is 5":                                                     {"orders", "redeliver", types.DynamicValue(num("5")), 2},
+		`Convention "nope" is not known`:                {"orders", "nope", types.DynamicNull(), 1},
+		"names that start with \"amq.\" are reserved":   {"amq.orders", "redeliver", types.DynamicNull(), 0},
+		`belongs to what is derived from another topic`: {"orders-dlq", "redeliver", types.DynamicNull(), 0},
+		`Option "delay" does not exist here; there are broker, consumer_group, delays, jitter_factor, jitter_shards`: {"orders", "redeliver", object(map[string]attr.Value{"delay": types.StringValue("5s")}), 2},
+		`Option delays must be a list of durations; it is`:                                                           {"orders", "redeliver", object(map[string]attr.Value{"delays": types.StringValue("5s")}), 2},
+		`Option delays: 5 is not a duration`:                                                                         {"orders", "redeliver", object(map[string]attr.Value{"delays": types.TupleValueMust([]attr.Type{types.NumberType}, []attr.Value{num("5")})}), 2},
+		`Option delays: "5x" is not a duration`:                                                                      {"orders", "redeliver", object(map[string]attr.Value{"delays": texts("5x")}), 2},
+		"is shorter than":                                                                                            {"orders", "redeliver", object(map[string]attr.Value{"delays": texts("5s", "1s")}), 2},
+		`Option jitter_shards must be a whole number`:                                                                {"orders", "redeliver", object(map[string]attr.Value{"jitter_shards": num("1.5")}), 2},
+		`Option jitter_factor must be a number; it is "x"`:                                                           {"orders", "redeliver", object(map[string]attr.Value{"jitter_factor": types.StringValue("x")}), 2},
+		`Option broker: "kafka" is not known; use "rabbitmq" or "sqs"`:                                               {"orders", "redeliver", object(map[string]attr.Value{"broker": types.StringValue("kafka")}), 2},
+		`Option "fifo" does not exist here`:                                                                          {"orders", "redeliver", object(map[string]attr.Value{"fifo": types.BoolValue(true)}), 2},
+		`Option "delays" does not exist here; there are broker, consumer_group, fifo`:                                {"orders", "redeliver", object(map[string]attr.Value{"broker": types.StringValue("sqs"), "delays": texts("5s")}), 2},
+		`Option fifo must be true or false`:                                                                          {"orders", "redeliver", object(map[string]attr.Value{"broker": types.StringValue("sqs"), "fifo": types.StringValue("x")}), 2},
+		`Convention "none" is not known`:                                                                             {"orders", "none", object(map[string]attr.Value{"broker": types.StringValue("sqs")}), 1},
+		`names on SQS have no dots`:                                                                                  {"orders", "acemq", object(map[string]attr.Value{"broker": types.StringValue("sqs")}), 0},
+		`set fifo = true and call the topic "orders"`:                                                                {"orders.fifo", "redeliver", object(map[string]attr.Value{"broker": types.StringValue("sqs")}), 0},
+		"has no consumer groups":                                                                                     {"orders", "acemq", object(map[string]attr.Value{"consumer_group": types.StringValue("eu")}), 0},
+		"under the queuey convention is refused":                                                                     {"orders", "queuey", object(map[string]attr.Value{"delays": texts("5s")}), 2},
+		"Options must be an object, such as {}; it is 5":                                                             {"orders", "redeliver", types.DynamicValue(num("5")), 2},
 	} {
 		_, err := call(t, buildNamesFunction{}, types.StringValue(test.topic), types.StringValue(test.convention), test.options)
 		if err == nil || !strings.Contains(err.Text, says) {
@@ -125,6 +142,7 @@ func TestBuildSchedule(t *testing.T) {
 		`["10s","20s","40s","1m","1m"]`:       {"exponential", exponential("6", "10s", "1m")},
 		`["2s","3s","6s"]`:                    {"exponential", rounded},
 		`["30s","30s"]`:                       {"fixed", map[string]attr.Value{"attempts": num("3"), "delay": types.StringValue("30s")}},
+		`["30s"]`:                             {"fixed", map[string]attr.Value{"attempts": num("2"), "delay": types.StringValue("29500ms"), "broker": types.StringValue("sqs")}},
 		`[]`:                                  {"fixed", map[string]attr.Value{"attempts": num("1"), "delay": types.StringValue("30s")}},
 	} {
 		got, funcErr := call(t, buildScheduleFunction{}, types.StringValue(test.kind), object(test.options))
@@ -143,10 +161,11 @@ func TestBuildSchedule(t *testing.T) {
 	}{
 		`Kind "linear": use "fixed" or "exponential"`: {"linear", nil},
 		"Attempts 0": {"fixed", map[string]attr.Value{"delay": types.StringValue("30s")}},
-		`Option "initial" does not exist here; there are attempts, delay, granularity`: {"fixed", exponential("5", "1s", "60s")},
-		"Delay 0s: a delay must be positive":                                           {"fixed", map[string]attr.Value{"attempts": num("2")}},
-		`Option initial: duration "1 s"`:                                               {"exponential", exponential("5", "1 s", "60s")},
-		"is shorter than the initial one":                                              {"exponential", exponential("5", "2m", "60s")},
+		`Option "initial" does not exist here; there are attempts, broker, delay, granularity`: {"fixed", exponential("5", "1s", "60s")},
+		"Delay 0s: a delay must be positive":                                                   {"fixed", map[string]attr.Value{"attempts": num("2")}},
+		`Option initial: duration "1 s"`:                                                       {"exponential", exponential("5", "1 s", "60s")},
+		"Delay 12h cannot be waited on SQS":                                                    {"fixed", map[string]attr.Value{"attempts": num("2"), "delay": types.StringValue("12h"), "broker": types.StringValue("sqs")}},
+		"is shorter than the initial one":                                                      {"exponential", exponential("5", "2m", "60s")},
 	} {
 		if _, err := call(t, buildScheduleFunction{}, types.StringValue(test.kind), object(test.options)); err == nil || !strings.Contains(err.Text, says) {
 			t.Errorf("want %q, got %v", says, err)
@@ -160,6 +179,9 @@ func TestBuildPermissionsAndRenderGraphRefuseWhatIsNoManifest(t *testing.T) {
 	for _, text := range []string{"", "{}", "orders", strings.Replace(manifest, `"version": 1`, `"version": 2`, 1)} {
 		if _, err := call(t, buildPermissionsFunction{}, types.StringValue(text), types.StringValue("consumer")); err == nil || *err.FunctionArgument != 0 {
 			t.Errorf("build_permissions(%q): %v", text, err)
+		}
+		if _, err := call(t, buildIAMPolicyFunction{}, types.StringValue(text), types.StringValue("consumer")); err == nil || *err.FunctionArgument != 0 {
+			t.Errorf("build_iam_policy(%q): %v", text, err)
 		}
 		if _, err := call(t, renderGraphFunction{}, types.StringValue(text)); err == nil || *err.FunctionArgument != 0 {
 			t.Errorf("render_graph(%q): %v", text, err)
@@ -180,6 +202,40 @@ func TestBuildPermissionsOfAConsumerInPlace(t *testing.T) {
 	decoded, _, err := dynamicValue(got)
 	if text := topology.CanonicalJSON(decoded); err != nil || text != `{"configure":"^$","notes":[],"read":"^orders$","write":"^$"}` {
 		t.Errorf("got %s (%v)", text, err)
+	}
+}
+
+func TestFunctionsOnAManifestOfSQS(t *testing.T) {
+	t.Parallel()
+	spec := topology.SQSSpec{SQSIdentity: topology.SQSIdentity{Topic: "orders", Region: "eu-central-1", Account: "123456789012"}, DeadLetterQueue: "orders-dlq"}
+	m, err := spec.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := types.StringValue(string(m.Encode()))
+	got, funcErr := call(t, buildIAMPolicyFunction{}, manifest, types.StringValue("consumer"))
+	if funcErr != nil {
+		t.Fatal(funcErr)
+	}
+	decoded, _, err := dynamicValue(got)
+	policy, _ := decoded.(map[string]any)
+	document, _ := policy["document"].(string)
+	canonical, policyErr := topology.CanonicalPolicy(document)
+	want := `{"Statement":[{"Action":["sqs:ChangeMessageVisibility","sqs:DeleteMessage","sqs:ReceiveMessage"],"Effect":"Allow","Resource":["arn:aws:sqs:eu-central-1:123456789012:orders"],"Sid":"Consume"}],"Version":"2012-10-17"}`
+	if err != nil || policyErr != nil || canonical != want || topology.CanonicalJSON(policy["notes"]) != "[]" {
+		t.Errorf("got %v (%v, %v)\n%s", decoded, err, policyErr, canonical)
+	}
+	if _, err := call(t, buildIAMPolicyFunction{}, manifest, types.StringValue("admin")); err == nil || *err.FunctionArgument != 1 {
+		t.Errorf("an unknown role: %v", err)
+	}
+	if picture, err := call(t, renderGraphFunction{}, manifest); err != nil || contains(picture.String(), "flowchart", "orders-dlq", "moved after 1 receives") != nil {
+		t.Errorf("%v, %v", picture, err)
+	}
+	if _, err := call(t, buildPermissionsFunction{}, manifest, types.StringValue("consumer")); err == nil || *err.FunctionArgument != 0 || contains(err.Text, "is on Amazon SQS", "or use build_iam_policy") != nil {
+		t.Errorf("build_permissions of a topic on SQS: %v", err)
+	}
+	if _, err := call(t, buildIAMPolicyFunction{}, types.StringValue(exampleManifest(t)), types.StringValue("consumer")); err == nil || contains(err.Text, "is on RabbitMQ", "or use build_permissions") != nil {
+		t.Errorf("build_iam_policy of a topic on RabbitMQ: %v", err)
 	}
 }
 

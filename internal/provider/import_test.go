@@ -166,6 +166,17 @@ import {
 	expect(t, out, `- "x-message-ttl" = "1000" -> null # forces replacement`, `~ "x-queue-type" = "\"classic\"" -> "\"quorum\"" # forces replacement`)
 	expect(t, out, `~ "x-delivery-limit" = "5" -> "1000000" # forces replacement`)
 	expect(t, out, "Plan: 2 to import, 2 to add, 0 to change, 2 to destroy")
+	// What a run imports it does not delete, empty or not.
+	expect(t, out, `Queue "orders" is imported and would be replaced`)
+	expect(t, out, `Queue "orders-dlq" is imported and would be replaced`)
+	out = c.mustNot("apply", "-auto-approve", "-no-color")
+	expect(t, out, `is imported and was not replaced`, "?convention=shove")
+	if q := b.request("GET", "queues/%s/orders", nil); !strings.Contains(string(q), `"x-message-ttl":1000`) {
+		t.Errorf("the queue was replaced: %s", q)
+	}
+	// The next run is like any other: the import is done.
+	c.apply()
+	expect(t, c.plan(), "No changes")
 }
 
 // TestImportStateVerify imports one of each kind the way plugin-testing does, which compares every attribute.

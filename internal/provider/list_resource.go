@@ -196,16 +196,20 @@ func (l *listResource) result(ctx context.Context, req list.ListRequest, id impo
 		result.DisplayName = fmt.Sprintf("%s of topic %s", name, result.DisplayName)
 	}
 	l.form.identifyAs(ctx, id.String(), result.Identity, &result.Diagnostics)
-	if !req.IncludeResource {
-		return result
+	if req.IncludeResource {
+		includeResource(ctx, l.managed, id.String(), &result)
 	}
+	return result
+}
+
+// includeResource adds what an import of a resource would have in state.
+func includeResource(ctx context.Context, managed managedResource, id string, result *list.ListResult) {
 	imported := resource.ImportStateResponse{State: tfsdk.State{Raw: result.Resource.Raw, Schema: result.Resource.Schema}}
-	l.managed.ImportState(ctx, resource.ImportStateRequest{ID: id.String()}, &imported)
+	managed.ImportState(ctx, resource.ImportStateRequest{ID: id}, &imported)
 	read := resource.ReadResponse{State: imported.State, Diagnostics: imported.Diagnostics}
 	if !read.Diagnostics.HasError() {
-		l.managed.Read(ctx, resource.ReadRequest{State: imported.State}, &read)
+		managed.Read(ctx, resource.ReadRequest{State: imported.State}, &read)
 	}
 	result.Diagnostics.Append(read.Diagnostics...)
 	result.Resource.Raw = read.State.Raw
-	return result
 }

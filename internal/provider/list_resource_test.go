@@ -138,7 +138,7 @@ func TestListSchemas(t *testing.T) {
 			t.Errorf("list %s has no resource or no identity", name)
 		}
 	}
-	if n := len(p.schemas.ListResourceSchemas); n != 5 {
+	if n := len(p.schemas.ListResourceSchemas); n != 8 {
 		t.Errorf("%d lists", n)
 	}
 }

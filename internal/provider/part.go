@@ -75,7 +75,7 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 		},
 		"adopt_existing": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-			MarkdownDescription: "On create, take over " + object + " if it exists with the same arguments, instead of refusing. Defaults to `false`.",
+			MarkdownDescription: "On create, take over " + object + " if it exists with the same arguments, instead of refusing. In a run that imports it, replace it where its arguments differ, which is refused otherwise. Defaults to `false`.",
 		},
 		"exchanges": schema.SetAttribute{
 			Computed: true, ElementType: types.StringType,

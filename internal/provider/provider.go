@@ -45,6 +45,7 @@ type providerModel struct {
 	Convention    types.String `tfsdk:"convention"`
 	ConsumerGroup types.String `tfsdk:"consumer_group"`
 	RabbitMQ      types.Object `tfsdk:"rabbitmq"`
+	SQS           types.Object `tfsdk:"sqs"`
 }
 
 func (p *redeliverProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -68,6 +69,7 @@ func (p *redeliverProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 				MarkdownDescription: "The consumer group of resources that name none. Only the `shove` convention has consumer groups.",
 			},
 			"rabbitmq": rabbitMQSchema(),
+			"sqs":      sqsSchema(),
 		},
 	}
 }
@@ -79,6 +81,7 @@ func (p *redeliverProvider) Configure(ctx context.Context, req provider.Configur
 	}
 	rt := newRuntime(model.Convention, model.ConsumerGroup)
 	resp.Diagnostics.Append(rt.configureRabbitMQ(ctx, model.RabbitMQ, p.getenv, p.version)...)
+	resp.Diagnostics.Append(rt.configureSQS(ctx, model.SQS, p.version)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -89,6 +92,7 @@ func (p *redeliverProvider) Resources(context.Context) []func() resource.Resourc
 	return []func() resource.Resource{
 		newTopicResource, newHoldLadderResource, newDeadLetterQueueResource, newParkedQueueResource,
 		newExchangeResource, newBindingResource,
+		newSQSTopicResource, newSQSDeadLetterQueueResource, newSQSParkedQueueResource,
 	}
 }
 
@@ -97,7 +101,7 @@ func (p *redeliverProvider) DataSources(context.Context) []func() datasource.Dat
 }
 
 func (p *redeliverProvider) ListResources(context.Context) []func() list.ListResource {
-	return listResources()
+	return append(listResources(), sqsListResources()...)
 }
 
 func (p *redeliverProvider) Actions(context.Context) []func() action.Action {
@@ -107,5 +111,6 @@ func (p *redeliverProvider) Actions(context.Context) []func() action.Action {
 func (p *redeliverProvider) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
 		newBuildNamesFunction, newBuildScheduleFunction, newBuildPermissionsFunction, newRenderGraphFunction,
+		newBuildIAMPolicyFunction,
 	}
 }

@@ -23,8 +23,8 @@ func TestSchemaIsValid(t *testing.T) {
 	for _, d := range resp.Diagnostics {
 		t.Errorf("%s: %s", d.Summary, d.Detail)
 	}
-	if got := len(resp.ResourceSchemas); got != 6 {
-		t.Errorf("%d resources, want 6", got)
+	if got := len(resp.ResourceSchemas); got != 9 {
+		t.Errorf("%d resources, want 9", got)
 	}
 	for name, schema := range resp.ResourceSchemas {
 		for _, a := range schema.Block.Attributes {

@@ -210,6 +210,7 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		vhost, name := state.VHost.ValueString(), state.Name.ValueString()
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, vhost, []string{name}, plan.DeleteNonEmpty.ValueBool(), "replaced")
 		r.rt.warnOfPointing(ctx, &resp.Diagnostics, vhost, name, plan.DeleteNonEmpty.ValueBool())
+		r.rt.guardImport(ctx, vhost, name, plan.AdoptExisting, resp)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if plan.mergesLater(ctx, req, resp) {
@@ -383,6 +384,9 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
+	if refuseImported(ctx, req, resp, state.VHost.ValueString(), state.Name.ValueString()) {
+		return
+	}
 	objects, err := r.objects(&state, nil)
 	if addError(&resp.Diagnostics, "Invalid "+r.noun(), err); err != nil {
 		return
@@ -419,5 +423,6 @@ func (r *deadEndResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	m.Name = types.StringValue(objects.Queues[0].Name)
 	m.ID = types.StringValue(r.importID(&m))
+	r.rt.noteImported(m.VHost.ValueString(), m.Name.ValueString())
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }

@@ -393,6 +393,9 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {
 		return
 	}
+	if refuseImported(ctx, req, resp, state.VHost.ValueString(), state.Name.ValueString()) {
+		return
+	}
 	objects, err := state.routes(ctx)
 	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
 		return

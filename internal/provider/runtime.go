@@ -29,6 +29,8 @@ type runtime struct {
 		said        sync.Once
 	}
 
+	sqs sqsRuntime
+
 	locks keyedLocks
 
 	// refreshed: this run reads what is there, so that it is a plan. applying: it writes.
@@ -44,6 +46,8 @@ type runtime struct {
 	circles map[string]bool
 	// plans are what this run plans, by vhost.
 	plans map[string]*rabbitmqadmin.Plan
+	// imported are the queues that this run imports.
+	imported map[string]bool
 	// created are the queues and exchanges that this run made, to tell "two resources with one name" from "it was there".
 	created map[string]bool
 	// carried are the bindings that went with what this run deleted, by its name: a replacement gets them back.
@@ -53,7 +57,7 @@ type runtime struct {
 func newRuntime(convention, consumerGroup types.String) *runtime {
 	rt := &runtime{
 		vhost: types.StringValue(topology.DefaultVHost), convention: convention, consumerGroup: consumerGroup,
-		seen: map[string]bool{}, circles: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{},
+		seen: map[string]bool{}, circles: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{}, imported: map[string]bool{},
 		carried: map[string][]topology.Binding{},
 	}
 	if convention.IsNull() {

@@ -134,5 +134,6 @@ func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStat
 	}
 	m.Name = topic
 	m.ID = types.StringValue(r.importID(&m))
+	r.rt.noteImported(m.VHost.ValueString(), topic.ValueString())
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }

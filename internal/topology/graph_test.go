@@ -90,3 +90,30 @@ func TestEscapeMermaid(t *testing.T) {
 		}
 	}
 }
+
+func TestDOT(t *testing.T) {
+	t.Parallel()
+	odd := plain(t, Redeliver)
+	odd.Topic = "a\"b]c\\d;e&f\tü\u200b"
+	odd.DeadLetterQueue, odd.ParkedQueue = "x -> y", "}"
+	acemq := plain(t, AceMQ)
+	acemq.Retry.Strategy = Republish
+	second := acemq
+	second.Topic = "mails"
+	second.DeadLetterQueue, second.ParkedQueue = second.DeadLetterQueueName(), second.ParkedQueueName()
+	for name, manifests := range map[string][]Manifest{
+		"odd_names": {manifestOf(t, odd)}, "two_topics": {manifestOf(t, acemq), manifestOf(t, second)},
+	} {
+		text := Draw(manifests...).DOT()
+		golden(t, filepath.Join("testdata", "graph", name+".dot"), []byte(text))
+		for line := range strings.Lines(text) {
+			if !dotLine.MatchString(strings.TrimSuffix(line, "\n")) {
+				t.Errorf("%s: line %q may be read as something else", name, line)
+			}
+		}
+	}
+}
+
+// dotLine is every line that a picture may have: in quotes, a quote and a backslash are escaped.
+var dotLine = regexp.MustCompile(`^(digraph redeliver \{|  [a-z]+=[A-Z0-9.]+|  (node|edge) \[[^\]]*\]|` +
+	`  n\d+ \[label="([^"\\]|\\.)*" shape=[a-z]+ style="[a-z,]+" fillcolor="#[0-9a-f]+" color="#[0-9a-f]+"\]|  n\d+ -> n\d+( \[label="([^"\\]|\\.)*"\])?|\})$`)

@@ -246,12 +246,17 @@ func (m *mover) delivered(d *amqp091.Delivery, ok bool) error {
 		return nil
 	}
 	s.take(d)
-	switch {
-	case m.o.Filter != nil && !m.o.Filter(d):
+	if m.o.Filter != nil && !m.o.Filter(d) {
 		m.report.Skipped++
 		s.hold(d.DeliveryTag)
+		return nil
+	}
+	m.chosen++
+	if m.o.Each != nil {
+		m.o.Each(d)
+	}
+	switch {
 	case m.o.DryRun:
-		m.chosen++
 		if m.refused != nil {
 			m.report.fail(d.MessageId, m.refused)
 		} else {
@@ -259,7 +264,6 @@ func (m *mover) delivered(d *amqp091.Delivery, ok bool) error {
 		}
 		s.hold(d.DeliveryTag)
 	default:
-		m.chosen++
 		m.publish(d)
 	}
 	return nil

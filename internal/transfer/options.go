@@ -42,6 +42,9 @@ type Options struct {
 	// Filter, where it is set, says which messages are moved. The others stay.
 	Filter func(*amqp091.Delivery) bool
 
+	// Each, where it is set, is told of every message that is to be moved, in a dry run too.
+	Each func(*amqp091.Delivery)
+
 	// Edit, where it is set, changes a copy before it is published: a copy has the message's body and properties, and a
 	// header table of its own without what belongs to the old delivery (see amqp.Copy).
 	Edit func(of *amqp091.Delivery, made *amqp091.Publishing)

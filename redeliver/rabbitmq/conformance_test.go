@@ -39,9 +39,8 @@ type conforming struct {
 	taken map[string][]redeliver.Message
 }
 
-func (c *conforming) Version() string { return c.broker.Version() }
-func (c *conforming) Now() time.Time  { return time.Now() }
-func (c *conforming) Exact() bool     { return false }
+func (c *conforming) Now() time.Time { return time.Now() }
+func (c *conforming) Exact() bool    { return false }
 
 func (c *conforming) Consume(cfg redeliver.Config, handler redeliver.Handler) conformance.Consumer {
 	c.t.Helper()

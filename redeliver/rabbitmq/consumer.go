@@ -137,6 +137,9 @@ func (cfg Config) connect(m topology.Manifest, queue topology.ManifestQueue, tar
 }
 
 func (cfg Config) broker(m topology.Manifest, queue topology.ManifestQueue) (*transport.Broker, error) {
+	if err := m.RequireBroker(topology.BrokerRabbitMQ); err != nil {
+		return nil, err
+	}
 	name := cfg.ConnectionName
 	if name == "" {
 		name = "redeliver:" + m.Topic

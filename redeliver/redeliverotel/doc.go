@@ -52,13 +52,17 @@
 //	redeliver.dropped                  counter        {message}    outcomes that were lost with their connection
 //	redeliver.sessions_lost            counter        {session}    subscriptions that ended without being asked to
 //	redeliver.reconnects               counter        {session}    subscriptions that followed on a lost one
+//	redeliver.leases_lost              counter        {message}    lost to another consumer, perhaps, while this one had them (Amazon SQS)
+//	redeliver.throttled                counter        {request}    requests that the service refused because there were too many (Amazon SQS)
+//	redeliver.requests_failed          counter        {request}    requests that failed otherwise, and were made again (Amazon SQS)
 //	redeliver.held                     updowncounter  {message}    messages that wait in the consumer at this moment
 //	redeliver.waiting                  updowncounter  {message}    messages of a sequenced topic that wait behind another of their key at this moment
 //	redeliver.running                  updowncounter  {message}    handlers that run at this moment
+//	redeliver.in_flight                updowncounter  {message}    messages that count as in flight because of the consumer (Amazon SQS)
 //	redeliver.health                   gauge          1            0 ok, 1 degraded, 2 down
 //
 // All of them have the attributes messaging.system, messaging.destination.name
-// (the queue), redeliver.topic and redeliver.vhost. The histogram has
+// (the queue), redeliver.topic and, on RabbitMQ, redeliver.vhost. The histogram has
 // messaging.operation.name and messaging.operation.type ("process"),
 // redeliver.outcome ("ack", "retry", "reject", "defer", "park" or "none") and,
 // where a handler failed, error.type; messaging.client.consumed.messages has

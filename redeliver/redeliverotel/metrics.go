@@ -15,6 +15,7 @@ import (
 const (
 	unitMessage = "{message}"
 	unitSession = "{session}"
+	unitRequest = "{request}"
 )
 
 // counter is a metric that is read from Stats.
@@ -47,6 +48,9 @@ var counters = []counter{
 	{"redeliver.dropped", unitMessage, "Outcomes that were lost with their connection.", func(s *redeliver.Stats) uint64 { return s.Dropped }},
 	{"redeliver.sessions_lost", unitSession, "Subscriptions that ended without being asked to.", func(s *redeliver.Stats) uint64 { return s.SessionsLost }},
 	{"redeliver.reconnects", unitSession, "Subscriptions that followed on a lost one.", func(s *redeliver.Stats) uint64 { return s.Reconnects }},
+	{"redeliver.leases_lost", unitMessage, "Messages that may have gone to another consumer while this one had them (Amazon SQS).", func(s *redeliver.Stats) uint64 { return s.LeasesLost }},
+	{"redeliver.throttled", unitRequest, "Requests that the service refused because there were too many (Amazon SQS).", func(s *redeliver.Stats) uint64 { return s.Throttled }},
+	{"redeliver.requests_failed", unitRequest, "Requests that failed otherwise, and were made again (Amazon SQS).", func(s *redeliver.Stats) uint64 { return s.RequestsFailed }},
 }
 
 // durationBounds are the buckets, in seconds, that the semantic conventions
@@ -61,6 +65,7 @@ type metrics struct {
 	setAsideFailed metric.Int64ObservableCounter
 	held, waiting  metric.Int64ObservableUpDownCounter
 	running        metric.Int64ObservableUpDownCounter
+	inFlight       metric.Int64ObservableUpDownCounter
 	health         metric.Int64ObservableGauge
 
 	mu     sync.Mutex
@@ -100,11 +105,15 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		metric.WithDescription("Handlers that run at this moment.")); err != nil {
 		return nil, err
 	}
+	if m.inFlight, err = meter.Int64ObservableUpDownCounter("redeliver.in_flight", metric.WithUnit(unitMessage),
+		metric.WithDescription("Messages that the service counts as in flight at this moment because of the consumer (Amazon SQS).")); err != nil {
+		return nil, err
+	}
 	if m.health, err = meter.Int64ObservableGauge("redeliver.health", metric.WithUnit("1"),
 		metric.WithDescription("How the consumer is: 0 ok, 1 degraded, 2 down.")); err != nil {
 		return nil, err
 	}
-	_, err = meter.RegisterCallback(m.observe, append(observed, m.setAsideFailed, m.held, m.waiting, m.running, m.health)...)
+	_, err = meter.RegisterCallback(m.observe, append(observed, m.setAsideFailed, m.held, m.waiting, m.running, m.inFlight, m.health)...)
 	return m, err
 }
 
@@ -115,8 +124,7 @@ func (m *metrics) watch(p *probe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.series[key] == nil {
-		m.series[key] = m.newSeries(semconv.MessagingSystemKey.String(c.System), semconv.MessagingDestinationName(c.Queue),
-			topicKey.String(c.Topic), vhostKey.String(c.VHost))
+		m.series[key] = m.newSeries(append(place(c), system(c), semconv.MessagingDestinationName(c.Queue))...)
 	}
 	p.series = m.series[key]
 	p.series.live = append(p.series.live, p)
@@ -127,7 +135,7 @@ func (m *metrics) watch(p *probe) {
 // counted in between, and one that started again from zero would be a reset.
 func (m *metrics) forget(p *probe) {
 	stats := p.watched.Stats()
-	stats.Held, stats.Running = 0, 0
+	stats.Held, stats.Running, stats.InFlight = 0, 0, 0
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := p.series
@@ -169,6 +177,7 @@ func (m *metrics) observe(_ context.Context, o metric.Observer) error {
 			o.ObserveInt64(m.held, int64(s.stats.Held), s.attributes)
 			o.ObserveInt64(m.waiting, int64(s.stats.Waiting), s.attributes)
 			o.ObserveInt64(m.running, int64(s.stats.Running), s.attributes)
+			o.ObserveInt64(m.inFlight, int64(s.stats.InFlight), s.attributes)
 			o.ObserveInt64(m.health, int64(level), s.attributes)
 		}
 	}

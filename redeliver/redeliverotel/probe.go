@@ -102,7 +102,7 @@ func (p *probe) describe(span trace.Span, msg *redeliver.Message, o redeliver.Ou
 	if msg.ID != "" {
 		list = append(list, semconv.MessagingMessageID(msg.ID))
 	}
-	if msg.RoutingKey != "" {
+	if msg.RoutingKey != "" && p.watched.System == systemRabbitMQ {
 		list = append(list, semconv.MessagingRabbitMQDestinationRoutingKey(msg.RoutingKey))
 	}
 	if msg.RetryCount > 0 {

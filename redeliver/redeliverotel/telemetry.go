@@ -77,11 +77,10 @@ func New(cfg Config) (*Telemetry, error) {
 // Watch implements redeliver.Telemetry.
 func (t *Telemetry) Watch(c redeliver.Watched) redeliver.Probe {
 	p := &probe{propagator: t.cfg.Propagator, newTrace: t.cfg.NewTrace, metrics: t.metrics, watched: c}
-	system, queue := semconv.MessagingSystemKey.String(c.System), semconv.MessagingDestinationName(c.Queue)
-	p.common = [4]attribute.KeyValue{system, queue, semconv.MessagingOperationName(operation), semconv.MessagingOperationTypeProcess}
+	p.common = [4]attribute.KeyValue{system(c), semconv.MessagingDestinationName(c.Queue), semconv.MessagingOperationName(operation), semconv.MessagingOperationTypeProcess}
 	if t.cfg.TracerProvider != nil {
 		p.tracer = t.cfg.TracerProvider.Tracer(ScopeName, trace.WithSchemaURL(semconv.SchemaURL),
-			trace.WithInstrumentationAttributes(topicKey.String(c.Topic), vhostKey.String(c.VHost)))
+			trace.WithInstrumentationAttributes(place(c)...))
 		p.spanName = operation + " " + c.Queue
 		p.start = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
 	}
@@ -89,6 +88,29 @@ func (t *Telemetry) Watch(c redeliver.Watched) redeliver.Probe {
 		t.metrics.watch(p)
 	}
 	return p
+}
+
+// The kinds of brokers, as a manifest calls them.
+const (
+	systemRabbitMQ = "rabbitmq"
+	systemSQS      = "sqs"
+)
+
+// system is the kind of broker, as the semantic conventions call it.
+func system(c redeliver.Watched) attribute.KeyValue {
+	if c.System == systemSQS {
+		return semconv.MessagingSystemAWSSQS
+	}
+	return semconv.MessagingSystemKey.String(c.System)
+}
+
+// place is the topic, and the vhost where there are any.
+func place(c redeliver.Watched) []attribute.KeyValue {
+	list := []attribute.KeyValue{topicKey.String(c.Topic)}
+	if c.VHost != "" {
+		list = append(list, vhostKey.String(c.VHost))
+	}
+	return list
 }
 
 // operation is what is measured: a handler that processes a message.

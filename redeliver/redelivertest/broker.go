@@ -44,7 +44,8 @@ type options struct {
 }
 
 // Version is the version of RabbitMQ that is emulated, such as "3.10" or "4.0":
-// they differ in what they count, and in the headers of dead letters.
+// they differ in what they count, and in the headers of dead letters. Amazon SQS
+// has none.
 //
 // Defaults to "4.3".
 func Version(version string) Option { return func(o *options) { o.version = version } }
@@ -98,6 +99,10 @@ func (s *shared) with(manifest redeliver.Manifest) *Broker {
 // body, headers and properties count, and Exchange and RoutingKey, which the
 // handler sees; without them it is as if published through the default exchange.
 // As in AMQP, times have whole seconds, and an int among the headers has 32 bits.
+//
+// On Amazon SQS the headers are the message's attributes, and RoutingKey is its
+// message group. Other properties do not exist there; only the ID is kept where a
+// message has one, which the service would give it.
 func (b *Broker) Publish(msgs ...redeliver.Message) {
 	b.t.Helper()
 	queues := b.doc.WorkQueues()
@@ -164,8 +169,8 @@ func (b *Broker) setAside(queue string) []redeliver.DeadMessage {
 
 // Held are the topic's messages that wait: to be retried, for what they were
 // deferred for, or for a consumer that is busy with others; in a consumer, in a
-// hold queue, or in the work queue of a broker that delays. Their RetryCount is
-// not filled in.
+// hold queue, or in the work queue of a broker that delays, as invisible messages
+// of Amazon SQS do. Their RetryCount is not filled in.
 func (b *Broker) Held() []redeliver.Message {
 	b.t.Helper()
 	b.Wait()
@@ -192,7 +197,9 @@ func (s *shared) held(doc topology.Manifest) []redeliver.Message {
 // does. Their messages are in their queues again, and counted there as the
 // emulated version does. The outcomes of handlers that run are dropped. Consumers
 // connect again after a pause of a tenth of a second, then of growing ones:
-// [Broker.Advance] makes it pass.
+// [Broker.Advance] makes it pass. On Amazon SQS, which has no connections, it is
+// the end of the process that matters: messages come back when their visibility
+// timeout is over, and have been received once more.
 func (b *Broker) Disconnect() { b.memory.Disconnect() }
 
 // Remove deletes a queue with its messages, as an operator could: a hold queue

@@ -48,8 +48,16 @@
 // on real ones, and compares each message that a handler gets and each that is
 // set aside, header by header.
 //
+// And Amazon SQS's standard and FIFO queues: visibility timeouts, receive counts,
+// in which every receive counts, the redrive policy, retention, message groups,
+// and receives of up to ten messages. The manifest says which broker it is. The
+// same suite compares that with an emulator of the service.
+//
 // Not emulated are permissions, alarms, the consumer timeout, length limits, the
 // expiration property of messages, and exchanges other than the topology's own: Publish
 // puts a message straight into the work queue. Delays have no jitter. Messages of
-// a topic with shards are spread by another hash than the broker's.
+// a topic with shards are spread by another hash than the broker's. Of Amazon SQS
+// are not emulated the order of standard queues, which is none (here it is that
+// of publishing), deduplication, throttling, the limit of messages in flight, and
+// leases that are lost while a handler runs.
 package redelivertest

@@ -1,6 +1,7 @@
 package redelivertest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 // one. The zero value of every field is the default of Terraform's topic
 // resource, but that the topic has delays and a dead-letter queue.
 type Topic struct {
+	// Broker is "rabbitmq" or "sqs". Defaults to "rabbitmq".
+	Broker string
 	// Name is the topic's. Defaults to "orders".
 	Name string
 	// Convention names the queues: "redeliver", "shove", "acemq", "rabbitkit" or "queuey". Defaults to "redeliver".
@@ -39,16 +42,27 @@ type Topic struct {
 	ParkedQueue bool
 	// MaxPriority is the classic work queue's highest priority. Defaults to the convention's.
 	MaxPriority int
-	// Sequenced keeps the messages of a key in order. Shards are the queues that such a topic is spread over under "shove".
+	// Sequenced keeps the messages of a key in order; on Amazon SQS the queues are FIFO queues, and a message's RoutingKey is
+	// its group. Shards are the queues that such a topic is spread over under "shove".
 	Sequenced bool
 	Shards    int
+
+	// The others are about Amazon SQS, where of those above QueueType, MaxPriority and Shards mean nothing, and other
+	// strategies than "in_place" are refused.
+
+	// DeadLetterVia is how what failed for good is dead-lettered: "redrive" or "send". Defaults to "redrive".
+	DeadLetterVia string
+	// VisibilityTimeout is how long a message stays invisible whose consumer is gone. Defaults to 30s.
+	VisibilityTimeout time.Duration
+	// Retention is how long the work queue keeps a message. Defaults to four days.
+	Retention time.Duration
 }
 
 // Manifest makes a topic's manifest. A topic that Terraform would refuse fails
 // the test.
 func Manifest(t testing.TB, topic Topic) redeliver.Manifest {
 	t.Helper()
-	doc, err := topic.spec().Manifest()
+	doc, err := topic.manifest()
 	if err != nil {
 		t.Fatalf("making the manifest of a topic: %v", err)
 	}
@@ -57,6 +71,37 @@ func Manifest(t testing.TB, topic Topic) redeliver.Manifest {
 		t.Fatalf("making the manifest of a topic: %v", err)
 	}
 	return m
+}
+
+func (topic Topic) manifest() (topology.Manifest, error) {
+	switch spec := topic.spec(); topic.Broker {
+	case "", topology.BrokerRabbitMQ:
+		return spec.Manifest()
+	case topology.BrokerSQS:
+		return topic.onSQS(spec).Manifest()
+	default:
+		return topology.Manifest{}, fmt.Errorf("there is no broker %q: use %q or %q", topic.Broker, topology.BrokerRabbitMQ, topology.BrokerSQS)
+	}
+}
+
+// onSQS is the same topic on Amazon SQS, in an account that is nobody's.
+func (topic Topic) onSQS(spec topology.Spec) topology.SQSSpec {
+	s := topology.SQSSpec{
+		SQSIdentity: topology.SQSIdentity{
+			Topic: spec.Topic, Convention: spec.Convention, FIFO: topic.Sequenced, Region: "us-east-1", Account: "000000000000",
+		},
+		SQSQueueSettings: topology.SQSQueueSettings{VisibilityTimeout: topic.VisibilityTimeout, Retention: topic.Retention},
+		DeadLetterVia:    topology.DeadLetterVia(topic.DeadLetterVia), AllowMessageLoss: spec.AllowMessageLoss, Park: spec.Park,
+		Retry: spec.Retry,
+	}
+	s.Retry.LastDelayRepeats = false // it does on SQS, without being told
+	if !topic.NoDeadLetterQueue {
+		s.DeadLetterQueue = s.DeadLetterQueueName()
+	}
+	if topic.ParkedQueue {
+		s.ParkedQueue = s.ParkedQueueName()
+	}
+	return s
 }
 
 func (topic Topic) spec() topology.Spec {

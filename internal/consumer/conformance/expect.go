@@ -65,6 +65,20 @@ func expect(v variant, doc topology.Manifest, cfg redeliver.Config, s story) end
 				finally()
 			}
 		case redeliver.OutcomeDefer:
+			if v.fifo { // a message that is in order is retried instead
+				e.pause(v.retryWait(count, o.Delay()))
+				e.stats.Retried++
+				count++
+				break
+			}
+			if v.sqs() { // where every delivery counts
+				if count >= budget {
+					e.stats.Exhausted++
+					finally()
+					break
+				}
+				count++
+			}
 			e.pause(v.deferWait(count, o.Delay()))
 			e.stats.Deferred++
 		default:
@@ -77,7 +91,7 @@ func expect(v variant, doc topology.Manifest, cfg redeliver.Config, s story) end
 			case s.old:
 				e.stats.TooOld++
 				finally()
-			case o.Delay() == forTooLong && !v.holds():
+			case o.Delay() == v.tooLong() && !v.holds():
 				e.stats.DelayTooLong++
 				finally()
 			default:

@@ -20,25 +20,35 @@ func InMemory(version string) Open {
 	return func(t *testing.T, spec topology.Spec) Broker {
 		t.Helper()
 		doc, err := spec.Manifest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := redeliver.ParseManifest(doc.Encode())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return memoryBroker{redelivertest.New(t, m, redelivertest.Version(version)), t, version}
+		return newMemory(t, doc, err, redelivertest.Version(version))
 	}
+}
+
+// SQSInMemory opens brokers in memory that emulate Amazon SQS.
+func SQSInMemory(t *testing.T, spec topology.SQSSpec) Broker {
+	t.Helper()
+	doc, err := spec.Manifest()
+	return newMemory(t, doc, err)
+}
+
+func newMemory(t *testing.T, doc topology.Manifest, err error, options ...redelivertest.Option) Broker {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := redeliver.ParseManifest(doc.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return memoryBroker{redelivertest.New(t, m, options...), t}
 }
 
 // memoryBroker implements Broker.
 type memoryBroker struct {
 	*redelivertest.Broker
-	t       *testing.T
-	version string
+	t *testing.T
 }
 
-func (b memoryBroker) Version() string        { return b.version }
 func (b memoryBroker) Exact() bool            { return true }
 func (b memoryBroker) Depth(queue string) int { return len(b.Messages(queue)) }
 

@@ -15,3 +15,8 @@ func TestInMemory(t *testing.T) {
 		})
 	}
 }
+
+func TestSQSInMemory(t *testing.T) {
+	t.Parallel()
+	conformance.RunSQS(t, conformance.SQSInMemory, nil)
+}

@@ -16,11 +16,15 @@ func ordered() []scene {
 	sequenced := func(name string, onFailure redeliver.SequenceFailure, act func(w *world, cfg redeliver.Config)) {
 		all = append(all, scene{
 			name:  "sequence/" + name,
-			skip:  func(v variant) bool { return v.strategy != topology.InPlace || v.convention != "" },
+			skip:  func(v variant) bool { return v.strategy != topology.InPlace && !v.fifo || v.convention != "" },
 			topic: func(s *topology.Spec) { s.Sequenced = true },
 			act: func(w *world) {
 				w.v.queueType = topology.Classic // a retry stays in the consumer, as where nothing is counted
-				act(w, redeliver.Config{Sequence: &redeliver.Sequence{Key: redeliver.KeyFromHeader(keyHeader), OnFailure: onFailure}})
+				sequence := redeliver.Sequence{Key: redeliver.KeyFromHeader(keyHeader), OnFailure: onFailure}
+				if w.v.sqs() { // which knows the key: the message group
+					sequence.Key = nil
+				}
+				act(w, redeliver.Config{Sequence: &sequence})
 			},
 		})
 	}
@@ -81,7 +85,7 @@ func failAll(w *world, cfg redeliver.Config) {
 	}
 	c := w.consume(cfg, all...)
 	for _, s := range all {
-		w.Publish(s.message(w.Now()))
+		w.publish(s)
 	}
 	w.untilEnded(all...)
 	w.find(w.doc.DeadLetter, []string{"a1", "a2", "a3"})
@@ -97,7 +101,7 @@ func deferredInSequence(w *world, cfg redeliver.Config) {
 	}
 	c := w.consume(cfg, all...)
 	for _, s := range all {
-		w.Publish(s.message(w.Now()))
+		w.publish(s)
 	}
 	w.untilEnded(all...)
 	w.closed(c)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,6 @@ var (
 const (
 	// maxSize is the size of the largest body that is handed to a handler.
 	maxSize = 1000
-	// forTooLong is a delay that nothing in a consumer can wait.
-	forTooLong = time.Hour
 )
 
 // story is one message, and what a handler says about it at each call.
@@ -43,6 +42,27 @@ type story struct {
 }
 
 func (s story) says(call int) redeliver.Outcome { return s.outcomes[min(call, len(s.outcomes)-1)] }
+
+// sent is the story's message on Amazon SQS, which has few properties: its body says which it is.
+func (s story) sent(fifo bool) redeliver.Message {
+	m := redeliver.Message{ID: s.id, Body: []byte(`"` + s.id + `"`), Headers: s.headers}
+	if s.oversized {
+		m.Body = append(m.Body, strings.Repeat("x", maxSize+1)...)
+	}
+	if m.RoutingKey = s.key; fifo && s.key == "" {
+		m.RoutingKey = "group of " + s.id
+	}
+	return m
+}
+
+// storyOf is the id of the story of a message.
+func (v variant) storyOf(m *redeliver.Message) string {
+	if !v.sqs() {
+		return m.ID
+	}
+	parts := strings.SplitN(string(m.Body), `"`, 3)
+	return parts[min(1, len(parts)-1)]
+}
 
 func (s story) message(now time.Time) redeliver.Message {
 	m := redeliver.Message{
@@ -92,9 +112,28 @@ func stories(v variant, doc topology.Manifest) []story {
 		all = append(all, story{id: "over the last tier", outcomes: says(redeliver.RetryAfter(15*tick, errBoom), ack), hops: true},
 			story{id: "deferred over the last tier", outcomes: says(redeliver.DeferFor(15*tick), ack), hops: true})
 	} else {
-		all = append(all, story{id: "delay too long", loose: true, outcomes: says(redeliver.RetryAfter(forTooLong, errBoom))})
+		all = append(all, story{id: "delay too long", loose: true, outcomes: says(redeliver.RetryAfter(v.tooLong(), errBoom))})
+	}
+	if v.sqs() {
+		all = slices.DeleteFunc(all, func(s story) bool { return s.old }) // nobody can say that a message is older than it is
+		return append(all, attributes(doc)...)
 	}
 	return append(all, forgeries(doc)...)
+}
+
+// attributes are messages of Amazon SQS with attributes: whatever they say, the service counts.
+func attributes(doc topology.Manifest) []story {
+	all := map[string]any{
+		"text": "ä", "whole": int64(-1), "half": 0.5, "bytes": []byte{0, 255}, "long": redeliver.Attribute{Type: "Number", Text: "12345678901234567890"},
+		"typed": redeliver.Attribute{Type: "String.uuid", Text: "x"}, topology.HeaderDeliveryCount: int64(2),
+	}
+	if doc.Headers.RetryCount != "" {
+		all[doc.Headers.RetryCount] = int64(2)
+	}
+	return []story{
+		{id: "attributes", headers: all, outcomes: says(redeliver.Retry(errBoom), redeliver.Ack())},
+		{id: "attributes, rejected", headers: all, outcomes: says(redeliver.Reject(errBoom))},
+	}
 }
 
 // forgeries are messages whose publisher claims that they were delivered before.

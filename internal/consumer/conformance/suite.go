@@ -10,8 +10,6 @@ import (
 
 // Broker is a broker with one topic's queues.
 type Broker interface {
-	// Version is that of RabbitMQ, such as "4.3" or "4.3.6".
-	Version() string
 	// Now is the broker's time.
 	Now() time.Time
 	// Consume consumes the topic until the test ends, or until the consumer is closed.
@@ -39,8 +37,12 @@ type Consumer interface {
 	Close() error
 }
 
-// Open makes a broker with the queues of a topic.
-type Open func(t *testing.T, spec topology.Spec) Broker
+// Open makes a broker with the queues of a topic of RabbitMQ, and OpenSQS one
+// with those of a topic of Amazon SQS.
+type (
+	Open    func(t *testing.T, spec topology.Spec) Broker
+	OpenSQS func(t *testing.T, spec topology.SQSSpec) Broker
+)
 
 // Run runs the suite on the brokers that open makes. Where those are real, twin
 // makes one in memory of the same version, on which everything happens too: what
@@ -52,22 +54,63 @@ func Run(t *testing.T, since43 bool, open, twin Open) {
 		if v.since43 && !since43 {
 			continue // the provider refuses such a topic: there is nothing that would have to work
 		}
-		t.Run(v.name, func(t *testing.T) {
-			t.Parallel()
-			for _, c := range cases() {
-				if c.skip != nil && c.skip(v) {
-					continue
-				}
-				t.Run(c.name, func(t *testing.T) {
-					t.Parallel()
-					seen := c.play(t, v, open)
-					if twin != nil && !t.Failed() {
-						seen.compare(t, c.play(t, v, twin))
-					}
-				})
-			}
+		v.run(t, func(t *testing.T, spec topology.Spec) stage {
+			t.Helper()
+			doc, err := spec.Manifest()
+			return newStage(t, spec, doc, err, open, twin)
 		})
 	}
+}
+
+// RunSQS is Run for Amazon SQS.
+func RunSQS(t *testing.T, open, twin OpenSQS) {
+	for _, v := range sqsVariants() {
+		v.run(t, func(t *testing.T, common topology.Spec) stage {
+			t.Helper()
+			spec := v.sqsSpec(common)
+			doc, err := spec.Manifest()
+			return newStage(t, spec, doc, err, open, twin)
+		})
+	}
+}
+
+// stage is what a scene is played on: a topic, and how to get a broker that has
+// its queues.
+type stage struct {
+	doc        topology.Manifest
+	open, twin func() Broker
+}
+
+func newStage[S any](t *testing.T, spec S, doc topology.Manifest, err error, open, twin func(*testing.T, S) Broker) stage {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stage{doc: doc, open: func() Broker { return open(t, spec) }}
+	if twin != nil {
+		s.twin = func() Broker { return twin(t, spec) }
+	}
+	return s
+}
+
+// run plays every scene, on the stage that is set for its topic.
+func (v variant) run(t *testing.T, set func(t *testing.T, spec topology.Spec) stage) {
+	t.Run(v.name, func(t *testing.T) {
+		t.Parallel()
+		for _, c := range cases() {
+			if c.skip != nil && c.skip(v) {
+				continue
+			}
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				s := set(t, c.spec(v))
+				seen := c.play(t, v, s.doc, s.open())
+				if s.twin != nil && !t.Failed() {
+					seen.compare(t, c.play(t, v, s.doc, s.twin()))
+				}
+			})
+		}
+	})
 }
 
 // scene is one case on one topic.
@@ -81,8 +124,8 @@ type scene struct {
 	act func(w *world)
 }
 
-func (c scene) play(t *testing.T, v variant, open Open) *seen {
-	t.Helper()
+// spec is the scene's topic.
+func (c scene) spec(v variant) topology.Spec {
 	spec := v.spec()
 	if c.topic != nil {
 		c.topic(&spec)
@@ -90,11 +133,12 @@ func (c scene) play(t *testing.T, v variant, open Open) *seen {
 	if !spec.AllowMessageLoss {
 		spec.DeadLetterQueue = spec.DeadLetterQueueName()
 	}
-	doc, err := spec.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, v, doc, open(t, spec))
+	return spec
+}
+
+func (c scene) play(t *testing.T, v variant, doc topology.Manifest, b Broker) *seen {
+	t.Helper()
+	w := newWorld(t, v, doc, b)
 	c.act(w)
 	return &w.seen
 }

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"crypto/rand"
+	"strings"
 	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -15,6 +17,10 @@ type variant struct {
 	// unit scales the delays: those of a convention that knows whole seconds only are not as short as others can be.
 	unit    time.Duration
 	since43 bool
+	// via is how what failed for good reaches the dead-letter queue on Amazon SQS; "" is RabbitMQ. fifo: its queues are FIFO
+	// queues.
+	via  topology.DeadLetterVia
+	fifo bool
 }
 
 const milliseconds = 25 * time.Millisecond
@@ -34,6 +40,19 @@ func variants() []variant {
 		{name: "hybrid/classic", strategy: topology.Hybrid, queueType: topology.Classic, convention: topology.RabbitKit},
 	}
 }
+
+func sqsVariants() []variant {
+	const second = 500 * time.Millisecond // so that the tiers have whole ones, as SQS has
+	return []variant{
+		{name: "standard/redrive", via: topology.ViaRedrive, unit: second},
+		{name: "standard/send", via: topology.ViaSend, unit: second},
+		{name: "standard/shove", via: topology.ViaRedrive, unit: second, convention: topology.Shove},
+		{name: "fifo/redrive", via: topology.ViaRedrive, unit: second, fifo: true},
+		{name: "fifo/send", via: topology.ViaSend, unit: second, fifo: true},
+	}
+}
+
+func (v variant) sqs() bool { return v.via != "" }
 
 const (
 	maxRetries  = 3
@@ -75,6 +94,25 @@ func (v variant) spec() topology.Spec {
 	return s
 }
 
+// sqsSpec is a topic on Amazon SQS, which has a name of its own: accounts are not made for a test.
+func (v variant) sqsSpec(common topology.Spec) topology.SQSSpec {
+	s := topology.SQSSpec{
+		SQSIdentity: topology.SQSIdentity{
+			Topic: "conformance-" + strings.ToLower(rand.Text()), Convention: v.convention, FIFO: v.fifo, Region: "us-east-1", Account: "000000000000",
+		},
+		SQSQueueSettings: topology.SQSQueueSettings{ContentBasedDeduplication: v.fifo},
+		AllowMessageLoss: common.AllowMessageLoss, Park: common.Park, Retry: common.Retry,
+	}
+	s.Retry.LastDelayRepeats = false
+	if !s.AllowMessageLoss {
+		s.DeadLetterQueue, s.DeadLetterVia = s.DeadLetterQueueName(), v.via
+	}
+	if common.ParkedQueue != "" {
+		s.ParkedQueue = s.ParkedQueueName()
+	}
+	return s
+}
+
 // holds says that the topic has hold queues.
 func (v variant) holds() bool {
 	return v.strategy == topology.Republish || v.strategy == topology.Hybrid
@@ -82,7 +120,18 @@ func (v variant) holds() bool {
 
 // counts says that the broker counts what is given back.
 func (v variant) counts() bool {
+	if v.sqs() {
+		return !v.fifo
+	}
 	return v.queueType == topology.Quorum && v.strategy != topology.Republish
+}
+
+// tooLong is a delay that nothing in a consumer can wait.
+func (v variant) tooLong() time.Duration {
+	if v.sqs() {
+		return 13 * time.Hour
+	}
+	return time.Hour
 }
 
 // place is where a wait happens.
@@ -122,6 +171,9 @@ func (v variant) retryWait(count int, asked time.Duration) wait {
 
 // deferWait is the wait after a deferral.
 func (v variant) deferWait(count int, asked time.Duration) wait {
+	if v.sqs() { // where every delivery counts
+		return v.wait(requeued, v.delays()[0], asked)
+	}
 	if v.strategy == topology.BrokerDelayed {
 		if asked > 0 {
 			return wait{place: again, lasts: asked}
@@ -135,6 +187,9 @@ func (v variant) wait(in place, tier, asked time.Duration) wait {
 	lasts := tier
 	if asked > 0 {
 		lasts = asked
+	}
+	if v.sqs() && in == requeued {
+		lasts = topology.RoundUp(lasts, time.Second)
 	}
 	if !v.holds() || v.strategy == topology.Hybrid && lasts < v.holdFrom() {
 		return wait{place: in, lasts: lasts}

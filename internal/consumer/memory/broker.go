@@ -146,10 +146,10 @@ func (b *Broker) Publish(queue string, msgs ...redeliver.Message) error {
 	}
 	made := make([]*message, len(msgs))
 	for i, m := range msgs {
-		if m.Exchange == "" && m.RoutingKey == "" {
+		if m.Exchange == "" && m.RoutingKey == "" && q.sqs == nil {
 			m.RoutingKey = queue
 		}
-		if made[i], err = newMessage(m); err != nil {
+		if made[i], err = b.newMessage(q, m); err != nil {
 			return fmt.Errorf("publishing message %q to queue %q: %w", m.ID, queue, err)
 		}
 	}
@@ -162,6 +162,9 @@ func (b *Broker) Publish(queue string, msgs ...redeliver.Message) error {
 // find is the queue of a name. b.mu is held.
 func (b *Broker) find(name string) (*queue, error) {
 	if q := b.queues[name]; q != nil {
+		if q.sqs != nil {
+			q.expire(b.clock.Now())
+		}
 		return q, nil
 	}
 	if _, ok := b.declared[name]; ok {

@@ -99,7 +99,7 @@ func TestCounts(t *testing.T) {
 				d := receive(t, s)
 				settle := func(verb consumer.Verb) {
 					t.Helper()
-					if err := s.Settle(d, verb); err != nil {
+					if err := s.Settle(d, verb, 0); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -164,11 +164,11 @@ func TestOrderOfWhatComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range []string{"4", "1", "3"} {
-				if err := s.Settle(got[id], consumer.VerbRequeue); err != nil {
+				if err := s.Settle(got[id], consumer.VerbRequeue, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := s.Settle(got["0"], consumer.VerbAck); err != nil {
+			if err := s.Settle(got["0"], consumer.VerbAck, 0); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(t.Context()); err != nil {
@@ -189,7 +189,7 @@ func TestDeliveryLimit(t *testing.T) {
 	s := subscribe(t, tr, 1)
 	publish(t, b, "a")
 	for range 11 {
-		if err := s.Settle(receive(t, s), consumer.VerbRequeue); err != nil {
+		if err := s.Settle(receive(t, s), consumer.VerbRequeue, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -244,11 +244,11 @@ func TestUnknownTag(t *testing.T) {
 	s := subscribe(t, tr, 1)
 	publish(t, b, "a")
 	d := receive(t, s)
-	if err := s.Settle(d, consumer.VerbAck); err != nil {
+	if err := s.Settle(d, consumer.VerbAck, 0); err != nil {
 		t.Fatal(err)
 	}
 	var lost *consumer.LostError
-	if err := s.Settle(d, consumer.VerbAck); !errors.As(err, &lost) || lost.Reason != consumer.LostChannel {
+	if err := s.Settle(d, consumer.VerbAck, 0); !errors.As(err, &lost) || lost.Reason != consumer.LostChannel {
 		t.Errorf("settling twice: %v", err)
 	}
 }

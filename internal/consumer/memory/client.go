@@ -13,10 +13,14 @@ import (
 type Client struct {
 	broker *Broker
 	share  *share
+	// buried are messages of SQS that this client gave up, until they are moved.
+	buried map[*message]bool
 }
 
 // Client connects.
-func (b *Broker) Client() *Client { return &Client{broker: b, share: &share{all: &b.activity}} }
+func (b *Broker) Client() *Client {
+	return &Client{broker: b, share: &share{all: &b.activity}, buried: make(map[*message]bool)}
+}
 
 // noJitter places a delay in the middle of its jitter, where it is as long as the
 // policy says.

@@ -21,6 +21,9 @@ type message struct {
 	arrival uint64
 	// due is when it expires.
 	due time.Time
+	// sent is when it was sent to SQS, and source the ARN of the queue that moved it to where it is.
+	sent   time.Time
+	source string
 
 	// delivered says that it was delivered before. count and acquired are how often this quorum queue counts it, and lost
 	// how many of those were lost with a session.
@@ -94,6 +97,9 @@ func (m *message) die(d redeliver.Death, from, to *queue) {
 
 // show is the message as a consumer of a queue gets it.
 func (m *message) show(q *queue) redeliver.Message {
+	if q.sqs != nil {
+		return m.showReceived()
+	}
 	shown := m.Message
 	shown.Redelivered = m.delivered
 	count, acquired := cmp.Or(m.count, m.carriedCount), cmp.Or(m.acquired, m.carriedAcquired)

@@ -15,7 +15,7 @@ func (b *Broker) publish(c consumer.Copy) error {
 		return consumer.ErrNoQueue
 	}
 	for _, q := range reached {
-		m, err := newMessage(copyOf(c))
+		m, err := b.newMessage(q, copyOf(c, q))
 		if err != nil {
 			return err
 		}
@@ -26,8 +26,12 @@ func (b *Broker) publish(c consumer.Copy) error {
 
 // copyOf is what arrives of a copy: body, properties and headers, without what
 // belonged to the delivery.
-func copyOf(c consumer.Copy) redeliver.Message {
+func copyOf(c consumer.Copy, q *queue) redeliver.Message {
 	m := *c.Message
+	if q.sqs != nil { // where the routing key is the message group
+		m.ID, m.Headers = "", attributesOf(c)
+		return m
+	}
 	m.Exchange, m.RoutingKey = c.Target.Exchange, c.Target.RoutingKey
 	if c.Priority != nil {
 		m.Priority = *c.Priority

@@ -30,6 +30,8 @@ type queue struct {
 	keepsDead bool
 	// limit is the delivery limit; unlimited is none.
 	limit int64
+	// sqs is set where the queue is one of Amazon SQS, and nothing above is then: see sqs.go.
+	sqs *service
 	// requeuesLast: what comes back goes to the end.
 	requeuesLast bool
 	priorities   uint8
@@ -54,6 +56,9 @@ func newQueue(from topology.ManifestQueue, v version) *queue {
 	q := &queue{
 		name: from.Name, version: v, quorum: from.Type == topology.Quorum, limit: unlimited,
 		waiting: make(map[*message]bool), stuck: make(map[*message]bool), events: make(map[*message]*event),
+	}
+	if q.sqs = newService(from); q.sqs != nil {
+		return q
 	}
 	args := from.Arguments
 	q.ttl = milliseconds(args[topology.ArgMessageTTL])
@@ -138,6 +143,11 @@ func (q *queue) pop() *message {
 	(*from)[0] = nil
 	*from = (*from)[1:]
 	return m
+}
+
+// take takes a message out that is ready.
+func (q *queue) take(m *message) {
+	q.ready = slices.DeleteFunc(q.ready, func(x *message) bool { return x == m })
 }
 
 // receiver is the session that gets the next message, nil where none can take

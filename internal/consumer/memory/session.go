@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 )
@@ -70,8 +71,13 @@ func (s *session) Receive(d *consumer.Delivery) error {
 			tag := s.inbox[0]
 			s.inbox = s.inbox[1:]
 			s.received = true // the inbox's activity is the receiver's now
-			*d = consumer.Delivery{Message: s.unsettled[tag].show(s.queue), Tag: tag, Received: s.client.broker.clock.Now()}
-			d.Count = consumer.DeliveryCount(d.Message.Headers)
+			m := s.unsettled[tag]
+			*d = consumer.Delivery{Message: m.show(s.queue), Tag: tag, Received: s.client.broker.clock.Now()}
+			if s.queue.sqs != nil {
+				d.Count, d.Message.Redelivered = m.count-1, m.count > 1
+			} else {
+				d.Count = consumer.DeliveryCount(d.Message.Headers)
+			}
 			return nil
 		case s.lost != nil:
 			return s.lost
@@ -83,7 +89,7 @@ func (s *session) Receive(d *consumer.Delivery) error {
 }
 
 // Settle implements consumer.Session.
-func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
+func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb, after time.Duration) error {
 	s.lock()
 	defer s.unlock()
 	if s.lost != nil {
@@ -95,7 +101,11 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
 		return s.lost
 	}
 	delete(s.unsettled, d.Tag)
-	s.client.broker.settle(s.queue, m, verb)
+	if s.queue.sqs != nil {
+		s.client.broker.settleHere(s, m, verb, after)
+	} else {
+		s.client.broker.settle(s.queue, m, verb)
+	}
 	return nil
 }
 

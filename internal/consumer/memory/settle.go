@@ -32,6 +32,11 @@ const (
 func (b *Broker) arrive(q *queue, m *message) {
 	b.arrivals++
 	m.arrival = b.arrivals
+	if q.sqs != nil {
+		b.post(q, m)
+		b.dispatch(q)
+		return
+	}
 	if q.ttl > 0 {
 		m.due = b.clock.Now().Add(q.ttl)
 	}
@@ -42,6 +47,10 @@ func (b *Broker) arrive(q *queue, m *message) {
 
 // dispatch sends what is ready to consumers that have room. b.mu is held.
 func (b *Broker) dispatch(q *queue) {
+	if q.sqs != nil {
+		b.poll(q)
+		return
+	}
 	for q.head() != nil {
 		s := q.receiver()
 		if s == nil {
@@ -83,9 +92,14 @@ func (b *Broker) settle(q *queue, m *message, verb consumer.Verb) {
 }
 
 // giveBack puts a message back that a consumer had, and counts that as the
-// emulated version does. The caller dispatches when all that comes back with it
-// is there. b.mu is held.
+// emulated version does; on SQS it comes back when its visibility timeout is
+// over. The caller dispatches when all that comes back with it is there. b.mu is
+// held.
 func (b *Broker) giveBack(q *queue, m *message, how way) {
+	if q.sqs != nil {
+		b.hide(q, m, q.sqs.visibility)
+		return
+	}
 	m.delivered = true
 	if q.quorum {
 		m.acquired++

@@ -194,7 +194,7 @@ func (s *session) whyCancelled() error {
 var errOver = errors.New("the broker has taken back what this session was sent")
 
 // Settle implements consumer.Session.
-func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb) error {
+func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb, _ time.Duration) error {
 	if s.over.Load() {
 		return errOver
 	}

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bufio"
@@ -13,25 +13,24 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
-// cli is the Terraform or OpenTofu that is installed.
-type cli struct{ name, path string }
+// CLI is the Terraform or OpenTofu that is installed.
+type CLI struct{ Name, Path string }
 
-func findCLI() (cli, error) {
+// FindCLI looks for it on the PATH.
+func FindCLI() (CLI, error) {
 	for _, name := range []string{"terraform", "tofu"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return cli{name, path}, nil
+			return CLI{name, path}, nil
 		}
 	}
-	return cli{}, errors.New("neither terraform nor tofu is on the PATH: install one of them (https://developer.hashicorp.com/terraform/install or https://opentofu.org/docs/intro/install)")
+	return CLI{}, errors.New("neither terraform nor tofu is on the PATH: install one of them (https://developer.hashicorp.com/terraform/install or https://opentofu.org/docs/intro/install)")
 }
 
-// workspace is a copy of the quickstart with the provider built beside it.
-type workspace struct {
-	cli  cli
+// Workspace is a copy of an example's configuration with the provider built beside it.
+type Workspace struct {
+	cli  CLI
 	root string
 	env  []string
 }
@@ -39,25 +38,28 @@ type workspace struct {
 // providerVersion is the version under which the freshly built provider is installed.
 const providerVersion = "0.0.1"
 
-func newWorkspace(ctx context.Context, c cli, b *broker) (*workspace, error) {
+// New makes a workspace of examples/EXAMPLE, and initialises it. Terraform and the provider get env beside the
+// environment of this process.
+func New(ctx context.Context, c CLI, example string, env ...string) (*Workspace, error) {
 	root, err := os.MkdirTemp("", "redeliver-demo-")
 	if err != nil {
 		return nil, err
 	}
-	ws := &workspace{cli: c, root: root, env: append(os.Environ(), "GOTMPDIR="+root)}
-	if err := ws.prepare(ctx, b); err != nil {
-		return nil, errors.Join(err, ws.close())
+	ws := &Workspace{cli: c, root: root, env: append(append(os.Environ(), "GOTMPDIR="+root), env...)}
+	if err := ws.prepare(ctx, example); err != nil {
+		return nil, errors.Join(err, ws.Close())
 	}
 	return ws, nil
 }
 
-func (ws *workspace) close() error { return os.RemoveAll(ws.root) }
+// Close removes it. What was applied stays.
+func (ws *Workspace) Close() error { return os.RemoveAll(ws.root) }
 
-func (ws *workspace) dir() string { return filepath.Join(ws.root, "quickstart") }
+func (ws *Workspace) dir() string { return filepath.Join(ws.root, "configuration") }
 
 // prepare builds the provider into a filesystem mirror, where Terraform looks instead of in a registry.
-func (ws *workspace) prepare(ctx context.Context, b *broker) error {
-	if err := os.CopyFS(ws.dir(), os.DirFS("examples/quickstart")); err != nil {
+func (ws *Workspace) prepare(ctx context.Context, example string) error {
+	if err := os.CopyFS(ws.dir(), os.DirFS(filepath.Join("examples", example))); err != nil {
 		return fmt.Errorf("run the demo from the repository's root: %w", err)
 	}
 	mirror := filepath.Join(ws.root, "mirror")
@@ -82,20 +84,18 @@ func (ws *workspace) prepare(ctx context.Context, b *broker) error {
 	}
 	ws.env = append(ws.env,
 		"TF_CLI_CONFIG_FILE="+configFile, "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
-		"TF_VAR_vhost="+b.vhost, "TF_VAR_delays="+delays,
-		"REDELIVER_RABBITMQ_ENDPOINTS="+b.endpoint, "REDELIVER_RABBITMQ_USERNAME="+b.username, "REDELIVER_RABBITMQ_PASSWORD="+b.password,
 	)
-	return ws.run(ctx, ws.dir(), ws.cli.path, "init", "-input=false", "-no-color")
+	return ws.Run(ctx, "init", "-input=false", "-no-color")
 }
 
-// show runs a command of the CLI and shows what it prints, up to its outputs: the manifest among them is long.
-func (ws *workspace) show(ctx context.Context, command string, args ...string) error {
+// Show runs a command of the CLI and shows what it prints, up to its outputs: the manifest among them is long.
+func (ws *Workspace) Show(ctx context.Context, command string, args ...string) error {
 	args = append([]string{command, "-input=false"}, args...)
 	if terminal, err := os.Stdout.Stat(); err != nil || terminal.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
 		args = append(args, "-no-color")
 	}
-	fmt.Printf("$ %s %s\n", ws.cli.name, strings.Join(args, " "))
-	cmd := ws.command(ctx, ws.dir(), ws.cli.path, args...)
+	fmt.Printf("$ %s %s\n", ws.cli.Name, strings.Join(args, " "))
+	cmd := ws.command(ctx, ws.dir(), ws.cli.Path, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -111,20 +111,25 @@ func (ws *workspace) show(ctx context.Context, command string, args ...string) e
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("%s %s: %w", ws.cli.name, command, err)
+		return fmt.Errorf("%s %s: %w", ws.cli.Name, command, err)
 	}
 	return nil
 }
 
+// Run runs a command of the CLI, and shows what it printed only where it failed.
+func (ws *Workspace) Run(ctx context.Context, args ...string) error {
+	return ws.run(ctx, ws.dir(), ws.cli.Path, args...)
+}
+
 // run runs a command and shows what it printed only where it failed.
-func (ws *workspace) run(ctx context.Context, dir, name string, args ...string) error {
+func (ws *Workspace) run(ctx context.Context, dir, name string, args ...string) error {
 	if out, err := ws.command(ctx, dir, name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return nil
 }
 
-func (ws *workspace) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+func (ws *Workspace) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, ws.env
 	// Ctrl-C reaches every process of the terminal's group: the command is told once, by Cancel.
@@ -134,29 +139,11 @@ func (ws *workspace) command(ctx context.Context, dir, name string, args ...stri
 	return cmd
 }
 
-type permissions struct {
-	Configure string `json:"configure"`
-	Write     string `json:"write"`
-	Read      string `json:"read"`
-}
-
-// outputs reads what the applied configuration computed for the consumer.
-func (ws *workspace) outputs(ctx context.Context) (redeliver.Manifest, permissions, error) {
-	var outputs struct {
-		Manifest struct {
-			Value string `json:"value"`
-		} `json:"manifest"`
-		Permissions struct {
-			Value permissions `json:"value"`
-		} `json:"consumer_permissions"`
-	}
-	text, err := ws.command(ctx, ws.dir(), ws.cli.path, "output", "-json", "-no-color").Output()
+// Outputs reads the outputs of what was applied: into is a pointer to a struct with a field for each that is wanted.
+func (ws *Workspace) Outputs(ctx context.Context, into any) error {
+	text, err := ws.command(ctx, ws.dir(), ws.cli.Path, "output", "-json", "-no-color").Output()
 	if err != nil {
-		return redeliver.Manifest{}, permissions{}, fmt.Errorf("%s output: %w", ws.cli.name, err)
+		return fmt.Errorf("%s output: %w", ws.cli.Name, err)
 	}
-	if err := json.Unmarshal(text, &outputs); err != nil {
-		return redeliver.Manifest{}, permissions{}, err
-	}
-	manifest, err := redeliver.ParseManifest([]byte(outputs.Manifest.Value))
-	return manifest, outputs.Permissions.Value, err
+	return json.Unmarshal(text, into)
 }

@@ -1,0 +1,56 @@
+package sqsapi
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+const (
+	// BatchMax is how many messages a receive returns at most, and how many entries a batch has.
+	BatchMax = 10
+	// BytesMax is how large a message can be, and a batch of messages.
+	BytesMax = 1 << 20
+	// Timeout bounds a request, on top of the time for which a receive waits.
+	Timeout = 10 * time.Second
+
+	backoffFirst = 100 * time.Millisecond
+	backoffMax   = 20 * time.Second
+)
+
+// Once has the SDK make a request once: its own retries would hide that the
+// service is throttling, and would go on when a message's time is over.
+func Once(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
+
+// Backoff are the pauses before a request is made again: they double, and jitter
+// spreads them from half to one and a half.
+type Backoff struct{ pause time.Duration }
+
+// Next is the next pause.
+func (b *Backoff) Next() time.Duration {
+	b.pause = min(max(backoffFirst, 2*b.pause), backoffMax)
+	return time.Duration(float64(b.pause) * (0.5 + rand.Float64())) //nolint:gosec // no secret
+}
+
+// Reset begins with the shortest pause again.
+func (b *Backoff) Reset() { b.pause = 0 }
+
+// Sleep waits for d. It returns false when ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Seconds is a duration as the service takes it, rounded up.
+func Seconds(d time.Duration) int32 {
+	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // at most 12 hours
+}

@@ -1,0 +1,280 @@
+package sqs
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/sqsapi"
+)
+
+const (
+	// lease is how long a message is invisible for the run. What stays is kept invisible for as long as the run lasts.
+	lease = 5 * time.Minute
+	// pollWait is how long a receive waits, in seconds, and emptyPolls how many in a row must find nothing: a standard
+	// queue may have messages on machines that were not asked.
+	pollWait   = 2
+	emptyPolls = 2
+	// tries is how often a request is made in vain before the run ends.
+	tries = 8
+)
+
+// run is one run by send.
+type run struct {
+	Options
+	Report
+	kept  kept
+	seen  map[string]bool
+	told  time.Time
+	begun time.Time
+}
+
+// Move moves messages by sending each to the target and then deleting it. It
+// looks at no more messages than there were when it began. What is not moved is
+// invisible until the run is over.
+func Move(ctx context.Context, o Options) (Report, error) {
+	r := &run{Options: o, Report: Report{Left: -1}, seen: make(map[string]bool), begun: time.Now()}
+	if err := o.validate(); err != nil {
+		return r.Report, err
+	}
+	r.kept.options = o
+	r.Found = left(ctx, o)
+	err := r.all(ctx)
+	r.kept.release(context.WithoutCancel(ctx))
+	r.Left = left(context.WithoutCancel(ctx), o)
+	r.tell(true)
+	return r.Report, err
+}
+
+// all moves messages until there are no more, or enough.
+func (r *run) all(ctx context.Context) error {
+	for empty := 0; empty < emptyPolls; {
+		n := r.wanted()
+		if n == 0 {
+			return nil
+		}
+		messages, err := r.receive(ctx, n)
+		if err != nil {
+			return err
+		}
+		if empty++; len(messages) > 0 {
+			empty = 0
+		}
+		if err := r.deal(ctx, messages); err != nil {
+			return err
+		}
+		r.tell(false)
+		if err := r.kept.extend(ctx, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted is how many more messages the run may look at, up to a batch.
+func (r *run) wanted() int {
+	n := sqsapi.BatchMax
+	if r.Limit > 0 {
+		n = min(n, r.Limit-r.Moved-r.Doubtful)
+	}
+	if r.Found >= 0 {
+		n = min(n, r.Found-len(r.seen))
+	}
+	return max(0, n)
+}
+
+func (r *run) receive(ctx context.Context, n int) ([]types.Message, error) {
+	var messages []types.Message
+	err := again(ctx, func(ctx context.Context) error {
+		out, err := r.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &r.Source.URL, MaxNumberOfMessages: int32(n), WaitTimeSeconds: pollWait, VisibilityTimeout: sqsapi.Seconds(lease), //nolint:gosec // at most 10
+			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: r.System,
+		}, sqsapi.Once)
+		if err == nil {
+			messages = out.Messages
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("receiving from queue %q: %w", r.Source.Name, sqsapi.Said(err))
+	}
+	return messages, nil
+}
+
+// deal moves those of a batch that are wanted, and keeps the others.
+func (r *run) deal(ctx context.Context, messages []types.Message) error {
+	var wanted []types.Message
+	for _, m := range messages {
+		id := aws.ToString(m.MessageId)
+		again := r.seen[id]
+		r.seen[id] = true
+		switch {
+		case again: // its time was over before the run was
+			r.kept.add(m)
+		case r.Filter != nil && !r.Filter(&m):
+			r.Skipped++
+			r.kept.add(m)
+		case r.DryRun:
+			r.Moved++
+			r.kept.add(m)
+		default:
+			wanted = append(wanted, m)
+		}
+	}
+	for len(wanted) > 0 {
+		n, bytes := 0, 0
+		for n < len(wanted) && (n == 0 || bytes+size(&wanted[n]) <= sqsapi.BytesMax) {
+			bytes += size(&wanted[n])
+			n++
+		}
+		if err := r.move(ctx, wanted[:n]); err != nil {
+			for _, m := range wanted[n:] {
+				r.kept.add(m)
+			}
+			return err
+		}
+		wanted = wanted[n:]
+	}
+	return nil
+}
+
+// move sends messages and deletes those that were taken. An error ends the run.
+func (r *run) move(ctx context.Context, messages []types.Message) error {
+	if r.Rate > 0 {
+		due := r.begun.Add(time.Duration(float64(r.Moved+len(messages)) / r.Rate * float64(time.Second)))
+		if !sqsapi.Sleep(ctx, time.Until(due)) {
+			r.keep(messages)
+			return ctx.Err()
+		}
+	}
+	entries := make([]types.SendMessageBatchRequestEntry, len(messages))
+	for i := range messages {
+		entries[i] = r.copy(i, &messages[i])
+	}
+	var out *sqs.SendMessageBatchOutput
+	err := again(ctx, func(ctx context.Context) (err error) {
+		out, err = r.Client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &r.Target.URL, Entries: entries}, sqsapi.Once)
+		if sqsapi.Unanswered(err) { // once more would be twice, perhaps
+			return &final{err}
+		}
+		return err
+	})
+	if err != nil {
+		for _, m := range messages {
+			r.fail(aws.ToString(m.MessageId), sqsapi.Said(err))
+		}
+		r.keep(messages)
+		return fmt.Errorf("sending to queue %q: %w", r.Target.Name, sqsapi.Said(err))
+	}
+	taken := make([]types.Message, 0, len(messages))
+	for _, ok := range out.Successful {
+		if i, err := strconv.Atoi(aws.ToString(ok.Id)); err == nil && i >= 0 && i < len(messages) {
+			taken = append(taken, messages[i])
+		}
+	}
+	for _, f := range out.Failed {
+		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i >= 0 && i < len(messages) {
+			r.fail(aws.ToString(messages[i].MessageId), sqsapi.EntryError(f))
+			r.kept.add(messages[i])
+		}
+	}
+	return r.remove(context.WithoutCancel(ctx), taken) // what was taken is to be deleted, whatever else
+}
+
+func (r *run) keep(messages []types.Message) {
+	for _, m := range messages {
+		r.kept.add(m)
+	}
+}
+
+// copy is the message that is sent. In a FIFO queue it has the group that it
+// had, and the id of the message that it is made of to be told from its like.
+func (r *run) copy(i int, m *types.Message) types.SendMessageBatchRequestEntry {
+	attributes := make(map[string]types.MessageAttributeValue, len(m.MessageAttributes))
+	for name, value := range m.MessageAttributes {
+		attributes[name] = value
+	}
+	for _, name := range r.Without {
+		delete(attributes, name)
+	}
+	e := types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: m.Body, MessageAttributes: attributes}
+	if trace, ok := m.Attributes[string(types.MessageSystemAttributeNameAWSTraceHeader)]; ok {
+		e.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+			string(types.MessageSystemAttributeNameForSendsAWSTraceHeader): {DataType: aws.String("String"), StringValue: &trace},
+		}
+	}
+	if group, ok := m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]; ok {
+		e.MessageGroupId = &group
+	}
+	if r.FIFO {
+		e.MessageDeduplicationId = m.MessageId
+	}
+	return e
+}
+
+// remove deletes what has been copied.
+func (r *run) remove(ctx context.Context, messages []types.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	entries := make([]types.DeleteMessageBatchRequestEntry, len(messages))
+	for i, m := range messages {
+		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle}
+	}
+	var out *sqs.DeleteMessageBatchOutput
+	err := again(ctx, func(ctx context.Context) (err error) {
+		out, err = r.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &r.Source.URL, Entries: entries}, sqsapi.Once)
+		return err
+	})
+	if err != nil {
+		r.Doubtful += len(messages)
+		return fmt.Errorf("deleting from queue %q what has been sent to queue %q: %w", r.Source.Name, r.Target.Name, sqsapi.Said(err))
+	}
+	r.Doubtful += len(out.Failed)
+	r.Moved += len(messages) - len(out.Failed)
+	return nil
+}
+
+func (r *run) tell(last bool) {
+	now := time.Now()
+	if r.Progress != nil && (last || now.Sub(r.told) >= progressEvery) {
+		r.told = now
+		r.Progress(r.Report)
+	}
+}
+
+// final is an error after which a request is not made again.
+type final struct{ error }
+
+func (f *final) Unwrap() error { return f.error }
+
+// again makes a request until it succeeds, is hopeless or has failed too often.
+func again(ctx context.Context, request func(context.Context) error) error {
+	var pauses sqsapi.Backoff
+	for try := 1; ; try++ {
+		limited, cancel := context.WithTimeout(ctx, sqsapi.Timeout)
+		err := request(limited)
+		cancel()
+		if ctx.Err() != nil && err != nil {
+			return ctx.Err()
+		}
+		if _, last := err.(*final); err == nil || last || sqsapi.Hopeless(err) || try == tries || !sqsapi.Sleep(ctx, pauses.Next()) { //nolint:errorlint // it is made here
+			return err
+		}
+	}
+}
+
+// size is what a message counts, in bytes.
+func size(m *types.Message) int {
+	n := len(aws.ToString(m.Body))
+	for name, value := range m.MessageAttributes {
+		n += len(name) + len(aws.ToString(value.DataType)) + len(aws.ToString(value.StringValue)) + len(value.BinaryValue)
+	}
+	return min(n, math.MaxInt32)
+}

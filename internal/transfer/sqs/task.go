@@ -1,0 +1,130 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/sqsapi"
+)
+
+const (
+	// maxTaskRate is the highest rate of a message-move task, in messages a second.
+	maxTaskRate = 500
+	// lookEvery is how often a task is looked at.
+	lookEvery = time.Second
+	// cancelTimeout bounds the cancelling of a task.
+	cancelTimeout = 10 * time.Second
+)
+
+// The states of a task.
+const (
+	taskRunning    = "RUNNING"
+	taskCompleted  = "COMPLETED"
+	taskCancelling = "CANCELLING"
+	taskCancelled  = "CANCELLED"
+)
+
+// Task moves all messages with the service's own move, and follows it to its
+// end. When ctx is done, the task is cancelled: what it moved stays moved.
+func Task(ctx context.Context, o Options) (Report, error) {
+	r := Report{Left: -1}
+	if err := o.validate(); err != nil {
+		return r, err
+	}
+	in := &sqs.StartMessageMoveTaskInput{SourceArn: &o.Source.ARN, DestinationArn: &o.Target.ARN}
+	if o.Rate > 0 {
+		in.MaxNumberOfMessagesPerSecond = aws.Int32(int32(o.Rate))
+	}
+	started, err := o.Client.StartMessageMoveTask(ctx, in)
+	if err != nil {
+		return r, fmt.Errorf("starting a message-move task from queue %q to queue %q: %w", o.Source.Name, o.Target.Name, sqsapi.Said(err))
+	}
+	err = follow(ctx, o, &r, started.TaskHandle)
+	if ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), cancelTask(o, &r, started.TaskHandle)) //nolint:contextcheck // it has ended
+	}
+	r.Left = left(context.WithoutCancel(ctx), o)
+	return r, err
+}
+
+// follow looks at a task until it has ended.
+func follow(ctx context.Context, o Options, r *Report, handle *string) error {
+	for sqsapi.Sleep(ctx, lookEvery) {
+		out, err := o.Client.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &o.Source.ARN})
+		if err != nil && !sqsapi.Hopeless(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("looking at the message-move task of queue %q, which goes on: %w", o.Source.Name, sqsapi.Said(err))
+		}
+		if len(out.Results) == 0 {
+			return nil
+		}
+		task := taskOf(out.Results, handle)
+		r.Found = max(r.Found, int(aws.ToInt64(task.ApproximateNumberOfMessagesToMove)))
+		r.Moved = int(task.ApproximateNumberOfMessagesMoved)
+		if o.Progress != nil {
+			o.Progress(*r)
+		}
+		switch status := aws.ToString(task.Status); status {
+		case taskRunning, taskCancelling:
+		case taskCompleted:
+			return nil
+		case taskCancelled:
+			return errors.New("somebody cancelled the message-move task; run the replay again to go on")
+		default:
+			return fmt.Errorf("the message-move task from queue %q to queue %q is %s: %s", o.Source.Name, o.Target.Name, status, aws.ToString(task.FailureReason))
+		}
+	}
+	return ctx.Err()
+}
+
+// taskOf is the task with a handle. One that has ended has none, and is the
+// newest: a queue has one at a time.
+func taskOf(tasks []types.ListMessageMoveTasksResultEntry, handle *string) types.ListMessageMoveTasksResultEntry {
+	newest := tasks[0]
+	for _, task := range tasks {
+		if task.TaskHandle != nil && *task.TaskHandle == aws.ToString(handle) {
+			return task
+		}
+		if task.StartedTimestamp > newest.StartedTimestamp {
+			newest = task
+		}
+	}
+	return newest
+}
+
+func cancelTask(o Options, r *Report, handle *string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
+	defer cancel()
+	out, err := o.Client.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: handle})
+	if err != nil {
+		return fmt.Errorf("cancelling the message-move task of queue %q, which may go on: %w", o.Source.Name, sqsapi.Said(err))
+	}
+	r.Moved = max(r.Moved, int(out.ApproximateNumberOfMessagesMoved))
+	return nil
+}
+
+// left is how many messages the source has, by the service's approximate count;
+// -1 where it does not say.
+func left(ctx context.Context, o Options) int {
+	ctx, cancel := context.WithTimeout(ctx, sqsapi.Timeout)
+	defer cancel()
+	name := types.QueueAttributeNameApproximateNumberOfMessages
+	out, err := o.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &o.Source.URL, AttributeNames: []types.QueueAttributeName{name}})
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.Atoi(out.Attributes[string(name)])
+	if err != nil {
+		return -1
+	}
+	return n
+}
