@@ -31,6 +31,7 @@ func Manifest(ctx context.Context, view *rabbitmqadmin.View, m topology.Manifest
 			return Report{}, err
 		}
 	}
+	v.waiting(objects)
 	return v.report, nil
 }
 
@@ -42,15 +43,15 @@ type verification struct {
 	report Report
 }
 
-// refused notes what the broker does not show, once for each reason; any other error is handed back.
+// refused notes what the broker does not show, once for each kind of thing, with the first reason; any other error is handed
+// back.
 func (v *verification) refused(what string, err error) (unseen bool, failed error) {
 	switch {
 	case err == nil:
 		return false, nil
 	case errors.Is(err, rabbitmqadmin.ErrUnauthorized), errors.Is(err, rabbitmqadmin.ErrVHostUnreadable):
-		text := fmt.Sprintf("%s: %v", what, err)
-		if !slices.Contains(v.report.Unseen, text) {
-			v.report.Unseen = append(v.report.Unseen, text)
+		if !slices.ContainsFunc(v.report.Unseen, func(said string) bool { return strings.HasPrefix(said, what+": ") }) {
+			v.report.Unseen = append(v.report.Unseen, fmt.Sprintf("%s: %v", what, err))
 		}
 		return true, nil
 	default:

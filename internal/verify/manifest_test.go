@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rabbitmq/amqp091-go"
+
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -164,6 +166,32 @@ func TestWhatDiffers(t *testing.T) {
 	if got := strings.Join(b.report(m).statuses(), "; "); !strings.Contains(got, "exchange orders-retry drifted type") {
 		t.Errorf("with another kind of exchange: %s", got)
 	}
+}
+
+// TestMessagesThatWait: messages that were rejected to a queue that is not there have left the queue, and are in no other.
+func TestMessagesThatWait(t *testing.T) {
+	b := setup(t)
+	s := spec(topology.Redeliver, b.vhost)
+	m, err := s.Manifest()
+	b.must(err)
+	objects, err := s.Build()
+	b.must(err)
+	b.make(objects)
+	b.request("DELETE", "queues", "orders-dlq", nil)
+	brokertest.Publish(t, b.broker, b.vhost, "", "orders", amqp091.Publishing{}, amqp091.Publishing{})
+	ch := brokertest.Channel(t, b.broker, b.vhost)
+	for range 2 {
+		d, ok, err := ch.Get("orders", false)
+		b.must(err)
+		if !ok {
+			t.Fatal("there is no message")
+		}
+		b.must(d.Reject(false))
+	}
+	brokertest.WaitFor(t, func() (bool, string) { // counts are late
+		got := strings.Join(b.report(m).statuses(), "; ")
+		return strings.Contains(got, "queue orders drifted messages_waiting"), got
+	})
 }
 
 // TestSettingsOfAPolicy: what a policy sets in the place of arguments is as good.

@@ -34,6 +34,8 @@ const (
 const (
 	// KeyConsumers: somebody consumes a hold queue.
 	KeyConsumers = "consumers"
+	// KeyWaiting: messages wait to be dead-lettered to a target that is not there.
+	KeyWaiting = "messages_waiting"
 	// KeyType and KeyInternal are properties of an exchange.
 	KeyType     = "type"
 	KeyInternal = "internal"

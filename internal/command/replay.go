@@ -1,0 +1,174 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/internal/transfer"
+)
+
+// moveFlags are those that replay and move have.
+type moveFlags struct {
+	filters filterFlags
+	o       moveOptions
+}
+
+func (f *moveFlags) add(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.o.Limit, "limit", 0, "how many messages at most; 0 is all that are there when it begins")
+	cmd.Flags().Float64Var(&f.o.Rate, "rate", 0, "how many messages in a second at most; 0 is no limit")
+	cmd.Flags().BoolVar(&f.o.DryRun, "dry-run", false, "look at the messages, move none, and say how many would be")
+	cmd.Flags().StringVar(&f.o.Exchange, "to-exchange", "", "publish them to this exchange, with the routing key that each had unless --routing-key says another")
+	cmd.Flags().StringVar(&f.o.RoutingKey, "routing-key", "", "the routing key that goes with --to-exchange")
+	addAcceptLoss(cmd, &f.o.AcceptLoss)
+	f.filters.add(cmd)
+}
+
+const moveHelp = `A message leaves the queue when the broker has confirmed its copy and a queue has taken it, and not before: whatever is interrupted
+when, nothing is lost, and the same command goes on where it ended. At most what was on its way may be there twice. Messages that
+cannot be moved stay where they are and are counted. The first Ctrl-C ends it in good order, a second one at once.
+
+Exit codes: 0 all that were wanted were moved, 1 some were not, 2 it ended before it had looked at all.`
+
+func (a *app) replayCommand(s setAside) *cobra.Command {
+	f := moveFlags{o: moveOptions{Replay: true}}
+	cmd := &cobra.Command{
+		Use: "replay MANIFEST", Short: "Move the messages of the " + s.noun + " back to their topic",
+		Long: "Replay moves messages back to the topic's queue (a sequenced topic's shards: to the exchange that spreads messages over them), as if they had\n" +
+			"never been tried: what counts their retries and their age begins again, unless --keep-count is given.\n\n" + moveHelp + "\n\n" + filterHelp,
+		Example: fmt.Sprintf("  redeliver %[1]s replay orders.json --dry-run\n  redeliver %[1]s replay orders.json --limit 10\n"+
+			"  redeliver %[1]s replay orders.json --reason delivery_limit --rate 50\n  redeliver %[1]s replay orders.json --where 'body.region == \"eu\"' --to orders-canary", s.use),
+		Args: manifestArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.move(cmd, s, &f, args[0], "replayed") },
+	}
+	cmd.Flags().BoolVar(&f.o.KeepCount, "keep-count", false, "keep the count of retries and the age of each message")
+	cmd.Flags().StringVar(&f.o.Queue, "to", "", "move them to this queue instead of the topic's own")
+	f.add(cmd)
+	return a.connects(cmd)
+}
+
+func (a *app) moveCommand(s setAside) *cobra.Command {
+	var f moveFlags
+	cmd := &cobra.Command{
+		Use: "move MANIFEST", Short: "Move the messages of the " + s.noun + " to another queue or exchange",
+		Long: "Move moves messages to the queue that --to names, or to an exchange. Their headers stay as they are, but for the broker's own of the old\n" +
+			"delivery.\n\n" + moveHelp + "\n\n" + filterHelp,
+		Example: fmt.Sprintf("  redeliver %[1]s move orders.json --to orders-to-look-at --older-than 7d", s.use),
+		Args:    manifestArgs(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.o.Queue == "" && f.o.Exchange == "" {
+				return usagef("nothing says where to: give --to QUEUE or --to-exchange EXCHANGE")
+			}
+			return a.move(cmd, s, &f, args[0], "moved")
+		},
+	}
+	cmd.Flags().StringVar(&f.o.Queue, "to", "", "the queue that they are moved to")
+	f.add(cmd)
+	return a.connects(cmd)
+}
+
+func (a *app) move(cmd *cobra.Command, s setAside, f *moveFlags, manifest, done string) error {
+	switch o := f.o; {
+	case o.Limit < 0, o.Rate < 0:
+		return usagef("--limit and --rate are not negative; 0 is no limit")
+	case o.Queue != "" && o.Exchange != "":
+		return usagef("--to and --to-exchange say two targets: give one of them")
+	case o.RoutingKey != "" && o.Exchange == "":
+		return usagef("--routing-key goes with --to-exchange; a queue is named with --to")
+	}
+	m, q, b, err := a.queue(cmd.Context(), s, manifest)
+	if err != nil {
+		return err
+	}
+	if f.o.Filter, err = f.filters.filter(m); err != nil {
+		return err
+	}
+	if f.o.Queue == q.Name {
+		return usagef("--to %q is the queue itself", q.Name)
+	}
+	p := a.newProgress(q.Name, f.o.Limit)
+	f.o.Progress = p.tell
+	report, err := b.Move(cmd.Context(), m, q, f.o)
+	p.end()
+	f.filters.sayMisfits(a)
+	return a.printMove(m, q, report, done, f.o.DryRun, err)
+}
+
+// moveView is a report as JSON.
+type moveView struct {
+	VHost    string        `json:"vhost"`
+	Topic    string        `json:"topic"`
+	Queue    string        `json:"queue"`
+	DryRun   bool          `json:"dry_run,omitempty"`
+	Found    int           `json:"found"`
+	Moved    int           `json:"moved"`
+	Skipped  int           `json:"skipped"`
+	Failed   int           `json:"failed"`
+	Doubtful int           `json:"doubtful"`
+	Left     *int          `json:"left,omitempty"`
+	Failures []failureView `json:"failures"`
+	Error    string        `json:"error,omitempty"`
+}
+
+type failureView struct {
+	Error     string `json:"error"`
+	MessageID string `json:"message_id"`
+	Count     int    `json:"count"`
+}
+
+func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, r transfer.Report, done string, dry bool, failed error) error {
+	if dry {
+		done = "would be " + done
+	}
+	if a.json() {
+		v := moveView{
+			VHost: m.VHost, Topic: m.Topic, Queue: q.Name, DryRun: dry,
+			Found: r.Found, Moved: r.Moved, Skipped: r.Skipped, Failed: r.Failed, Doubtful: r.Doubtful, Failures: []failureView{},
+		}
+		if r.Left >= 0 {
+			v.Left = &r.Left
+		}
+		for _, f := range r.Failures {
+			v.Failures = append(v.Failures, failureView{f.Err.Error(), f.MessageID, f.Count})
+		}
+		if failed != nil {
+			v.Error = failed.Error()
+		}
+		if err := a.printJSON(v); err != nil {
+			return err
+		}
+	} else {
+		a.printf("queue %s: %s\n", shown(q.Name), sumUp(r, done))
+		for _, f := range r.Failures {
+			a.printf("  %s %s stay, the first with id %q: %s\n", a.styled(bad, "not moved:"), messages(f.Count), f.MessageID, shown(f.Err.Error()))
+		}
+	}
+	switch {
+	case errors.Is(failed, ErrInterrupted):
+		return fmt.Errorf("queue %q: %w; nothing is lost, and the same command goes on with the rest", q.Name, failed)
+	case failed != nil:
+		return fmt.Errorf("queue %q: %w", q.Name, failed)
+	case r.Failed > 0, r.Doubtful > 0:
+		return errFindings
+	}
+	return nil
+}
+
+// sumUp says what became of the messages.
+func sumUp(r transfer.Report, done string) string {
+	text := fmt.Sprintf("%s found, %s %s", count(r.Found), count(r.Moved), done)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{r.Skipped, "not wanted by the filter"}, {r.Failed, "failed and stay"}, {r.Doubtful, "copied and, as far as is known, still there too"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %s %s", count(part.n), part.what)
+		}
+	}
+	if r.Left >= 0 {
+		text += fmt.Sprintf(", %s left", count(r.Left))
+	}
+	return text
+}
