@@ -37,10 +37,11 @@ type app struct {
 	coloured bool
 	conn     connection
 	broker   *rabbitMQ // nil until a command needs it
+	regions  map[string]*amazonSQS
 }
 
 func newApp(version string, std Streams) *app {
-	a := &app{version: version, std: std, out: io.Discard, err: io.Discard}
+	a := &app{version: version, std: std, out: io.Discard, err: io.Discard, regions: map[string]*amazonSQS{}}
 	if std.Out != nil {
 		a.out = std.Out
 		a.coloured = isTerminal(std.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -31,6 +31,8 @@ func (a *app) backend(ctx context.Context, m topology.Manifest) (backend, error)
 	switch m.Broker {
 	case topology.BrokerRabbitMQ:
 		return a.rabbitMQ(ctx)
+	case topology.BrokerSQS:
+		return a.sqs(ctx, m)
 	default:
 		return nil, fmt.Errorf("the manifest of topic %q is for broker %q, which this version of redeliver cannot talk to: use one that is as new as what wrote the manifest", m.Topic, m.Broker)
 	}
@@ -42,6 +44,8 @@ type snapshot struct {
 	Queues []queueState
 	// Unseen says what the broker does not show, a sentence each.
 	Unseen []string
+	// Notes say what it shows to nobody, or not exactly.
+	Notes []string
 }
 
 // queueState is how one queue is. What the broker does not tell is nil.
@@ -56,7 +60,9 @@ type queueState struct {
 	State   string
 	// Messages are all of them: Ready, Unacknowledged (handed out), and those that wait for something else.
 	Messages, Ready, Unacknowledged *int64
-	Consumers                       *int
+	// Delayed are those that were sent with a delay, which only Amazon SQS has.
+	Delayed   *int64
+	Consumers *int
 	// In, Out and Acked are messages per second.
 	In, Out, Acked *float64
 	// Oldest is when the oldest message was made.

@@ -35,11 +35,19 @@ type connection struct {
 	caCert, clientCert, key string
 	insecure                bool
 
+	region, endpoint, profile string // of Amazon SQS
+
 	typed *string // the password, where it was asked for
 }
 
-// connects adds the flags of a command that talks to a broker.
+// connects adds the flags of a command that talks to a manifest's broker.
 func (a *app) connects(cmd *cobra.Command) *cobra.Command {
+	a.reachesSQS(cmd)
+	return a.connectsRabbitMQ(cmd)
+}
+
+// connectsRabbitMQ adds those of a command that talks to RabbitMQ.
+func (a *app) connectsRabbitMQ(cmd *cobra.Command) *cobra.Command {
 	c, f := &a.conn, cmd.Flags()
 	env := func(text, attribute string) string {
 		return text + " (or " + rabbitmqadmin.EnvName(attribute) + ")"
@@ -54,6 +62,14 @@ func (a *app) connects(cmd *cobra.Command) *cobra.Command {
 	f.StringVar(&c.key, "client-key", "", env("a file with its key", "client_key"))
 	f.BoolVar(&c.insecure, "insecure", false, env("accept any certificate", "insecure"))
 	return cmd
+}
+
+// reachesSQS adds the flags of Amazon SQS. Credentials come from where the AWS SDK looks for them.
+func (a *app) reachesSQS(cmd *cobra.Command) {
+	c, f := &a.conn, cmd.Flags()
+	f.StringVar(&c.region, "region", "", "the region of Amazon SQS (default: the manifest's); credentials come from where the AWS SDK looks for them")
+	f.StringVar(&c.profile, "profile", "", "a profile of the AWS configuration files (or AWS_PROFILE)")
+	f.StringVar(&c.endpoint, "endpoint", "", "the address of Amazon SQS, where it is an emulator or a VPC endpoint (or AWS_ENDPOINT_URL_SQS)")
 }
 
 func fromEnv(attribute string) string { return os.Getenv(rabbitmqadmin.EnvName(attribute)) }

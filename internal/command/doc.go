@@ -4,7 +4,7 @@
 //	root.go       the command line as a whole, exit codes
 //	app.go        what every command has: streams, colours, the output format
 //	connection.go which broker, as whom: flags, environment, files, a prompt
-//	backend.go    what the commands need of a broker; rabbitmq.go is RabbitMQ's
+//	backend.go    what the commands need of a broker; rabbitmq.go is RabbitMQ's, sqs.go Amazon SQS's
 //	manifests.go  reading manifests
 //	table.go      tables for people
 //

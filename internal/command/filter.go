@@ -27,8 +27,9 @@ type filterFlags struct {
 }
 
 const filterHelp = `Filters: all that are given have to match. --filter NAME=VALUE compares a header; --reason is why the message was set aside (rejected,
-delivery_limit, expired, maxlen, or the error that a consumer wrote down), or a part of it; --older-than and --newer-than compare when it
-was set aside, and a message of which that is not known matches neither. --where is an expression (https://expr-lang.org) over
+delivery_limit, expired, maxlen, on Amazon SQS max_receives, or the error that a consumer wrote down), or a part of it; --older-than and
+--newer-than compare when it was set aside (where only SQS moved it, when it was sent), and a message of which that is not known matches
+neither. --where is an expression (https://expr-lang.org) over
 
     body      the decoded JSON, else the text (nil where it is neither)
     headers   the headers by name

@@ -25,6 +25,8 @@ configuration with import blocks, whose plan imports everything and changes noth
 A queue that stands alone is no topic: nobody can tell. How often consumers retry no broker knows: the retry policy that is written is the
 first that fits what is there, and is worth a look. What the configuration does not have is said as a comment at its end.
 
+It is for RabbitMQ. Topics on Amazon SQS are listed by terraform query, which writes their configuration too.
+
 The exit code is 1 where no topic was recognised.`,
 		Example: `  redeliver import-config --vhost / >imported.tf
   redeliver import-config --vhost shop --convention shove`,
@@ -67,7 +69,7 @@ The exit code is 1 where no topic was recognised.`,
 	cmd.Flags().StringVar(&group, "consumer-group", "", "the consumer group, under a convention that has groups")
 	_ = cmd.MarkFlagRequired("vhost")
 	_ = cmd.RegisterFlagCompletionFunc("convention", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
-	return a.connects(cmd)
+	return a.connectsRabbitMQ(cmd)
 }
 
 func (a *app) printConfig(w *configWriter, topics []string) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
@@ -34,7 +35,8 @@ func (a *app) inspectCommand(s setAside) *cobra.Command {
 		Long: "Inspect shows messages and leaves them where they are, in their order: why each was set aside, when, after how many attempts, where it failed,\n" +
 			"its headers and its body. AMQP cannot look at a message without taking it, so that nobody else sees the messages while they are looked at;\n" +
 			"what the broker cannot promise (a look that counts as a delivery, an order that may change) is said below them. Where a look could lose a\n" +
-			"message it is refused.\n\n" + filterHelp,
+			"message it is refused. Amazon SQS has no other way either: messages are received and given back, and nobody else receives them meanwhile, for\n" +
+			"five minutes at most where this command is killed.\n\n" + filterHelp,
 		Example: fmt.Sprintf("  redeliver %[1]s inspect orders.json\n  redeliver %[1]s inspect orders.json --reason delivery_limit --older-than 1h --full\n"+
 			"  redeliver %[1]s inspect orders.json --where 'body.customer == \"c-17\" && attempts > 3' --output json", s.use),
 		Args: manifestArgs(1, 1),
@@ -79,6 +81,7 @@ type messageView struct {
 	OriginalQueue      string          `json:"original_queue,omitempty"`
 	OriginalExchange   string          `json:"original_exchange,omitempty"`
 	OriginalRoutingKey string          `json:"original_routing_key,omitempty"`
+	Group              string          `json:"group,omitempty"`
 	SetAsideAt         *time.Time      `json:"set_aside_at,omitempty"`
 	FirstSeen          *time.Time      `json:"first_seen,omitempty"`
 	Timestamp          *time.Time      `json:"timestamp,omitempty"`
@@ -110,6 +113,12 @@ func viewOfMessage(m topology.Manifest, msg *redeliver.DeadMessage, full bool) m
 		SetAsideAt: timeOrNil(setAsideAt(m, msg)), FirstSeen: timeOrNil(msg.FirstSeen), Timestamp: timeOrNil(msg.Timestamp),
 		Type: msg.Type, ContentType: msg.ContentType, ContentEncoding: msg.ContentEncoding, CorrelationID: msg.CorrelationID, AppID: msg.AppID,
 		Headers: texts(msg.Headers), Size: len(msg.Body),
+	}
+	if m.Broker == topology.BrokerSQS { // where a message has a group, and no routing key
+		v.Group, v.OriginalRoutingKey = msg.RoutingKey, ""
+		if setAsideAt(m, msg).Equal(msg.Timestamp) { // it does not say when it moved a message
+			v.SetAsideAt, v.FirstSeen = nil, nil
+		}
 	}
 	if msg.LastError != msg.Reason {
 		v.Error = msg.LastError
@@ -164,7 +173,7 @@ func (a *app) printMessages(m topology.Manifest, q topology.ManifestQueue, got b
 
 // ownHeader reports whether a header is the broker's, whose content is shown in other words or is about the look itself.
 func ownHeader(name string) bool {
-	return name == topology.HeaderDeath || name == topology.HeaderDeliveryCount || name == topology.HeaderAcquiredCount || strings.HasPrefix(name, topology.PrefixFirstDeath) || strings.HasPrefix(name, topology.PrefixLastDeath)
+	return name == consumer.HeaderDeadLetterSource || name == topology.HeaderDeath || name == topology.HeaderDeliveryCount || name == topology.HeaderAcquiredCount || strings.HasPrefix(name, topology.PrefixFirstDeath) || strings.HasPrefix(name, topology.PrefixLastDeath)
 }
 
 func (a *app) printMessage(n int, v *messageView, body []byte, full bool) {
@@ -188,6 +197,7 @@ func (a *app) printMessage(n int, v *messageView, body []byte, full bool) {
 	if v.OriginalExchange != "" || v.OriginalRoutingKey != "" {
 		line("came by", fmt.Sprintf("exchange %q, routing key %q", v.OriginalExchange, v.OriginalRoutingKey))
 	}
+	line("group", v.Group)
 	at := func(name string, t *time.Time) {
 		if t != nil {
 			line(name, t.Format(time.RFC3339)+" ("+age(*t)+" ago)")

@@ -117,7 +117,7 @@ func TestSecrets(t *testing.T) {
 	b.run("verify", "--management-url=http://127.0.0.1:1", "orders.json").exits(2).lacks(secret)
 }
 
-// TestOtherBrokers: what needs no broker works for a topic on SQS, and what does says that it cannot talk to one.
+// TestOtherBrokers: what needs no broker works for a topic on SQS, and of a broker that is not known every command says so.
 func TestOtherBrokers(t *testing.T) {
 	b := offline(t)
 	spec := topology.SQSSpec{
@@ -136,9 +136,6 @@ func TestOtherBrokers(t *testing.T) {
 	b.run("graph", "sqs.json").exits(0).says("flowchart LR", "orders-dlq")
 	b.manifest(b.spec())
 	b.run("manifest", "diff", "orders.json", "sqs.json").exits(1).says(`broker: "rabbitmq" -> "sqs"`)
-	for _, args := range [][]string{{"verify"}, {"status"}, {"dlq", "list"}, {"dlq", "inspect"}, {"dlq", "purge"}, {"dlq", "replay"}} {
-		b.run(append(args, "sqs.json")...).exits(2).says(`broker "sqs"`, "cannot talk to")
-	}
 	b.write("kafka.json", []byte(strings.Replace(string(m.Encode()), `"sqs"`, `"kafka"`, 1)))
 	b.run("verify", "kafka.json").exits(2).says("kafka")
 }

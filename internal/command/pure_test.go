@@ -1,6 +1,9 @@
 package command
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,5 +44,27 @@ func TestShown(t *testing.T) {
 		if got := shown(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestCaused: an error says why its run has ended, and what else went wrong.
+func TestCaused(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	other := errors.New("the task may go on")
+	if err := caused(ctx, other); !errors.Is(err, other) {
+		t.Error(err)
+	}
+	cancel(ErrInterrupted)
+	for _, err := range []error{ctx.Err(), errors.Join(ctx.Err(), nil)} {
+		if got := caused(ctx, err); !errors.Is(got, ErrInterrupted) || strings.Contains(got.Error(), "canceled") {
+			t.Error(got)
+		}
+	}
+	if got := caused(ctx, errors.Join(ctx.Err(), other)); !errors.Is(got, ErrInterrupted) || !errors.Is(got, other) {
+		t.Error(got)
+	}
+	if got := caused(ctx, nil); got != nil {
+		t.Error(got)
 	}
 }

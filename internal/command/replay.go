@@ -30,6 +30,10 @@ const moveHelp = `A message leaves the queue when the broker has confirmed its c
 when, nothing is lost, and the same command goes on where it ended. At most what was on its way may be there twice. Messages that
 cannot be moved stay where they are and are counted. The first Ctrl-C ends it in good order, a second one at once.
 
+On Amazon SQS the replay of a whole dead-letter queue is the service's own message-move task, which Ctrl-C cancels; with a filter, a
+limit, a rate or --to, and from a parked queue, each message is sent and, when SQS has taken it, deleted. There are no exchanges, and
+--keep-count is impossible: SQS counts receives, and what arrives is a new message.
+
 Exit codes: 0 all that were wanted were moved, 1 some were not, 2 it ended before it had looked at all.`
 
 func (a *app) replayCommand(s setAside) *cobra.Command {
@@ -92,6 +96,9 @@ func (a *app) move(cmd *cobra.Command, s setAside, f *moveFlags, manifest, done 
 	f.o.Progress = p.tell
 	report, err := b.Move(cmd.Context(), m, q, f.o)
 	p.end()
+	if usage := (*usageError)(nil); errors.As(err, &usage) {
+		return err
+	}
 	f.filters.sayMisfits(a)
 	return a.printMove(m, q, report, done, f.o.DryRun, err)
 }

@@ -64,7 +64,9 @@ queue and parked queue. It reads the manifest that Terraform computes (terraform
 Exit codes: 0 fine, 1 findings (something is not as it should be), 2 it could not be done.
 
 Connections are configured by flags or by the provider's environment variables, REDELIVER_RABBITMQ_ENDPOINTS and so on; those for HTTP
-headers, a proxy, timeouts, retries, tokens and the SASL mechanism have no flag. Secrets come from the environment, from files or from
+headers, a proxy, timeouts, retries, tokens and the SASL mechanism have no flag. For Amazon SQS they are those of the AWS SDK: its
+environment variables (AWS_PROFILE, AWS_ACCESS_KEY_ID and so on), its files, or the role of the machine; the region is the manifest's.
+Secrets come from the environment, from files or from
 a prompt, never from the command line. NO_COLOR turns colours off, which are used on terminals only.`
 
 func (a *app) root() *cobra.Command {

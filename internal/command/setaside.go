@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -62,7 +63,7 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list MANIFEST...", Short: "List the " + s.noun + "s and how many messages they hold",
 		Long: "List shows the " + s.noun + " of each topic: how many messages it holds, how many of them somebody has been handed, who consumes it, and how\n" +
-			"old the oldest is where the broker tells. The counts are the broker's statistics, up to 10 seconds late.",
+			"old the oldest is where the broker tells. The counts are the broker's statistics, up to 10 seconds late; those of Amazon SQS are approximate.",
 		Example: "  redeliver " + s.use + " list manifests/*.json",
 		Args:    manifestArgs(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,6 +72,7 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 				return err
 			}
 			rows := []listRow{}
+			var notes []string
 			for _, m := range manifests {
 				b, err := a.backend(cmd.Context(), m)
 				if err != nil {
@@ -80,41 +82,42 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				notes = append(notes, snap.Notes...)
 				for _, q := range snap.Queues {
 					if q.Role == s.role {
 						rows = append(rows, listRow{VHost: m.VHost, Topic: m.Topic, queueView: viewOfQueue(q)})
 					}
 				}
 			}
-			return a.printList(rows)
+			return a.printList(rows, notes)
 		},
 	}
 	return a.connects(cmd)
 }
 
 type listRow struct {
-	VHost string `json:"vhost"`
+	VHost string `json:"vhost,omitempty"`
 	Topic string `json:"topic"`
 	queueView
 }
 
-func (a *app) printList(rows []listRow) error {
+func (a *app) printList(rows []listRow, notes []string) error {
 	if a.json() {
 		return a.printJSON(rows)
 	}
 	t := table{head: []string{"VHOST", "TOPIC", "QUEUE", "MESSAGES", "HANDED OUT", "CONSUMERS", "OLDEST"}, right: map[int]bool{3: true, 4: true, 5: true}}
 	for _, r := range rows {
 		if r.Missing {
-			t.add(cell{text: shown(r.VHost)}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, cell{"missing", bad})
+			t.add(cell{text: shown(cmp.Or(r.VHost, "(Amazon SQS)"))}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, cell{"missing", bad})
 			continue
 		}
 		held := cell{text: number(r.Messages)}
 		if r.Messages != nil && *r.Messages > 0 {
 			held.style = bad
 		}
-		t.add(cell{text: shown(r.VHost)}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, held, cell{text: number(r.Unacknowledged)}, cell{text: number(r.Consumers)}, cell{text: age(r.oldest)})
+		t.add(cell{text: shown(cmp.Or(r.VHost, "(Amazon SQS)"))}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, held, cell{text: number(r.Unacknowledged)}, cell{text: number(r.Consumers)}, cell{text: age(r.oldest)})
 	}
-	a.printf("%s", t.render(a))
+	a.printf("%s%s", t.render(a), a.notes(notes))
 	return nil
 }
 
@@ -134,12 +137,21 @@ func age(since time.Time) string {
 	return about(max(0, time.Since(since)))
 }
 
+// holds is how many messages a queue holds, as exactly as its broker says.
+func holds(m topology.Manifest, n int) string {
+	if m.Broker == topology.BrokerSQS {
+		return "about " + messages(n)
+	}
+	return messages(n)
+}
+
 func (a *app) purgeCommand(s setAside) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "purge MANIFEST", Short: "Discard all messages of the " + s.noun,
 		Long: "Purge discards all messages that are ready in the " + s.noun + ". They are gone for good. It says how many they are and asks, unless --yes\n" +
-			"is given; messages that a consumer has been handed stay.",
+			"is given; messages that a consumer has been handed stay. Amazon SQS discards those too, counts approximately, and purges a queue once in\n" +
+			"60 seconds; it takes sqs:PurgeQueue, which the role operator of permissions has not.",
 		Example: "  redeliver " + s.use + " purge orders.json",
 		Args:    manifestArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,9 +163,10 @@ func (a *app) purgeCommand(s setAside) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if n > 0 && !yes {
-				ok, err := a.confirm(cmd.Context(), fmt.Sprintf("Discard %s of queue %q (%s of topic %q %s) for good?", messages(n), q.Name, s.noun, m.Topic, place(m.VHost)),
-					fmt.Sprintf("queue %q has %s; say --yes to discard them", q.Name, messages(n)))
+			some := n > 0 || m.Broker == topology.BrokerSQS // whose counts are approximate
+			if some && !yes {
+				ok, err := a.confirm(cmd.Context(), fmt.Sprintf("Discard %s of queue %q (%s of topic %q %s) for good?", holds(m, n), q.Name, s.noun, m.Topic, place(m.VHost)),
+					fmt.Sprintf("queue %q has %s; say --yes to discard them", q.Name, holds(m, n)))
 				if err != nil {
 					return err
 				}
@@ -162,7 +175,7 @@ func (a *app) purgeCommand(s setAside) *cobra.Command {
 					return errFindings
 				}
 			}
-			if n > 0 {
+			if some {
 				if n, err = b.Purge(cmd.Context(), m, q); err != nil {
 					return err
 				}
@@ -170,7 +183,7 @@ func (a *app) purgeCommand(s setAside) *cobra.Command {
 			if a.json() {
 				return a.printJSON(map[string]any{"queue": q.Name, "vhost": m.VHost, "topic": m.Topic, "purged": n})
 			}
-			a.printf("queue %s: %s discarded\n", shown(q.Name), messages(n))
+			a.printf("queue %s: %s discarded\n", shown(q.Name), holds(m, n))
 			return nil
 		},
 	}

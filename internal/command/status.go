@@ -22,7 +22,8 @@ func (a *app) statusCommand() *cobra.Command {
 and consumers, the age of the oldest message where the broker tells (classic queues, of messages that have a timestamp), and what needs
 a human. With --watch it is drawn again in place, on a terminal, until Ctrl-C; elsewhere each state is printed after the other.
 
-Counts and rates are the broker's statistics, up to 10 seconds late.
+Counts and rates are the broker's statistics, up to 10 seconds late. Amazon SQS tells approximate counts of what waits, is in flight
+and is delayed, and nothing else.
 
 The exit code is 1 where something needs a human or could not be seen, and 0 where nothing does; a watch that was ended has 0.`,
 		Example: `  redeliver status orders.json
@@ -61,12 +62,13 @@ The exit code is 1 where something needs a human or could not be seen, and 0 whe
 
 // statusView is the state of a topic, and its JSON.
 type statusView struct {
-	VHost  string      `json:"vhost"`
+	VHost  string      `json:"vhost,omitempty"`
 	Topic  string      `json:"topic"`
 	Queues []queueView `json:"queues"`
 	// Needs says what needs a human, a sentence each.
 	Needs  []string `json:"needs_a_human"`
 	Unseen []string `json:"unseen"`
+	Notes  []string `json:"notes"`
 
 	policy string // in words
 }
@@ -80,6 +82,7 @@ type queueView struct {
 	Messages       *int64             `json:"messages"`
 	Ready          *int64             `json:"ready"`
 	Unacknowledged *int64             `json:"unacknowledged"`
+	Delayed        *int64             `json:"delayed,omitempty"`
 	Consumers      *int               `json:"consumers"`
 	In             *float64           `json:"in_per_second,omitempty"`
 	Out            *float64           `json:"out_per_second,omitempty"`
@@ -91,7 +94,7 @@ type queueView struct {
 
 func viewOfQueue(q queueState) queueView {
 	v := queueView{
-		Role: q.Role, Name: q.Name, Missing: q.Missing, State: q.State, Messages: q.Messages, Ready: q.Ready, Unacknowledged: q.Unacknowledged,
+		Role: q.Role, Name: q.Name, Missing: q.Missing, State: q.State, Messages: q.Messages, Ready: q.Ready, Unacknowledged: q.Unacknowledged, Delayed: q.Delayed,
 		Consumers: q.Consumers, In: q.In, Out: q.Out, Acked: q.Acked, oldest: q.Oldest,
 	}
 	if q.Role == topology.RoleHold {
@@ -116,7 +119,7 @@ func (a *app) statuses(ctx context.Context, manifests []topology.Manifest) ([]st
 		if err != nil {
 			return nil, err
 		}
-		v := statusView{VHost: m.VHost, Topic: m.Topic, Needs: needs(snap), Unseen: append([]string{}, snap.Unseen...), policy: policyOf(m)}
+		v := statusView{VHost: m.VHost, Topic: m.Topic, Needs: needs(snap), Unseen: append([]string{}, snap.Unseen...), Notes: append([]string{}, snap.Notes...), policy: policyOf(m)}
 		for _, q := range snap.Queues {
 			v.Queues = append(v.Queues, viewOfQueue(q))
 		}
@@ -132,6 +135,9 @@ func policyOf(m topology.Manifest) string {
 	}
 	return fmt.Sprintf("%s, at most %d retries", m.Retry.Strategy, m.Retry.MaxRetries)
 }
+
+// nearlyMaxInFlight is how many messages of a queue on Amazon SQS are so many in flight that they are soon too many.
+const nearlyMaxInFlight = topology.MaxInFlight * 9 / 10
 
 // needs says what needs a human.
 func needs(s snapshot) []string {
@@ -150,6 +156,9 @@ func needs(s snapshot) []string {
 		case topology.RoleWork:
 			if held && q.Consumers != nil && *q.Consumers == 0 {
 				say("work queue %q holds %s and nobody consumes it", q.Name, messages(*q.Messages))
+			}
+			if q.Delayed != nil && *q.Unacknowledged >= nearlyMaxInFlight {
+				say("work queue %q has %s in flight, of %s that SQS allows: then it gives out no more until some are settled", q.Name, messages(*q.Unacknowledged), count(topology.MaxInFlight))
 			}
 		case topology.RoleHold:
 			if q.Consumers != nil && *q.Consumers > 0 {
@@ -176,7 +185,11 @@ func waiting(q queueState) int64 {
 	if q.Messages == nil || q.Ready == nil || q.Unacknowledged == nil {
 		return 0
 	}
-	return max(0, *q.Messages-*q.Ready-*q.Unacknowledged)
+	n := *q.Messages - *q.Ready - *q.Unacknowledged
+	if q.Delayed != nil {
+		n -= *q.Delayed
+	}
+	return max(0, n)
 }
 
 func (a *app) printStatuses(views []statusView) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,27 @@ func (a *app) drawStatuses(views []statusView) string {
 		}
 		b.WriteString(a.drawStatus(v))
 	}
+	b.WriteString(a.drawNotes(views))
+	return b.String()
+}
+
+// drawNotes says what brokers do not show, once for all topics.
+func (a *app) drawNotes(views []statusView) string {
+	var notes []string
+	for _, v := range views {
+		notes = append(notes, v.Notes...)
+	}
+	return a.notes(notes)
+}
+
+// notes are the lines that say what a broker shows to nobody, each once.
+func (a *app) notes(texts []string) string {
+	var b strings.Builder
+	for i, text := range texts {
+		if !slices.Contains(texts[:i], text) {
+			fmt.Fprintf(&b, "%s %s\n", a.styled(dim, "note:"), shown(text))
+		}
+	}
 	return b.String()
 }
 
@@ -30,6 +52,10 @@ func (a *app) drawStatus(v statusView) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "topic %s %s: %s\n", a.styled(bold, shown(v.Topic)), place(v.VHost), v.policy)
 	t := table{indent: "  ", head: []string{"", "QUEUE", "MESSAGES", "", "HANDED OUT", "CONSUMERS", "IN/S", "OUT/S", "OLDEST"}, right: map[int]bool{2: true, 4: true, 5: true, 6: true, 7: true}}
+	onSQS := v.VHost == ""
+	if onSQS {
+		t.head = []string{"", "QUEUE", "MESSAGES", "", "IN FLIGHT", "DELAYED"}
+	}
 	fullest, tiers := int64(0), 0
 	for _, q := range v.Queues {
 		if q.Role == topology.RoleHold {
@@ -59,6 +85,10 @@ func (a *app) drawStatus(v statusView) string {
 		held := cell{text: number(q.Messages)}
 		if q.Messages != nil && *q.Messages > 0 && (q.Role == topology.RoleDeadLetter || q.Role == topology.RoleParked) {
 			held.style = bad
+		}
+		if onSQS {
+			t.add(cell{text: name}, cell{text: shown(q.Name)}, held, cell{}, cell{text: number(q.Unacknowledged)}, cell{text: number(q.Delayed)})
+			continue
 		}
 		consumers := cell{text: number(q.Consumers)}
 		if q.Consumers != nil && (*q.Consumers > 0) == (q.Role == topology.RoleHold) && q.Role != topology.RoleDeadLetter && q.Role != topology.RoleParked {

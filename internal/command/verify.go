@@ -16,9 +16,10 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use: "verify MANIFEST...", Short: "Hold manifests against the live broker",
 		Long: `Verify holds every object that a manifest needs (queues, exchanges, bindings) against the live broker: what is missing, which argument
 drifted and what that means for messages, what a policy overrides, hold queues that somebody consumes, and messages that wait for a
-dead-letter target that is not there.
+dead-letter target that is not there. Of a topic on Amazon SQS: queues that are missing, attributes that drifted, dead ends that keep
+messages out or delete them early.
 
-It changes nothing and needs the user tag "management" and any permission in the vhost. What the user may not see is unknown, never
+It changes nothing and needs the user tag "management" and any permission in the vhost; on Amazon SQS, sqs:GetQueueAttributes. What the user may not see is unknown, never
 missing, and is listed with the reason. The exit code is 0 where everything was seen to be in order and 1 where not, so that it can
 be a step in CI or gate a deployment.`,
 		Example: `  terraform output -raw orders_manifest | redeliver verify -
@@ -58,12 +59,15 @@ func (a *app) printReports(reports []verify.Report, all bool) error {
 			return err
 		}
 	} else {
+		var notes []string
 		for i, r := range reports {
 			if i > 0 {
 				a.printf("\n")
 			}
 			a.printReport(r, all)
+			notes = append(notes, r.Notes...)
 		}
+		a.printf("%s", a.notes(notes))
 	}
 	if !inOrder {
 		return errFindings
@@ -145,11 +149,12 @@ func roleName(r topology.Role) string {
 
 // reportView is a report as JSON.
 type reportView struct {
-	VHost   string       `json:"vhost"`
+	VHost   string       `json:"vhost,omitempty"`
 	Topic   string       `json:"topic"`
 	InOrder bool         `json:"in_order"`
 	Objects []objectView `json:"objects"`
 	Unseen  []string     `json:"unseen"`
+	Notes   []string     `json:"notes"`
 }
 
 type objectView struct {
@@ -180,7 +185,7 @@ type effectView struct {
 }
 
 func viewOfReport(r verify.Report) reportView {
-	view := reportView{VHost: r.VHost, Topic: r.Topic, InOrder: r.InOrder(), Objects: make([]objectView, len(r.Objects)), Unseen: append([]string{}, r.Unseen...)}
+	view := reportView{VHost: r.VHost, Topic: r.Topic, InOrder: r.InOrder(), Objects: make([]objectView, len(r.Objects)), Unseen: append([]string{}, r.Unseen...), Notes: append([]string{}, r.Notes...)}
 	for i, o := range r.Objects {
 		v := objectView{Kind: o.Kind, Name: o.Name, Role: o.Role, Status: o.Status, Differences: viewsOf(o.Differences), OverriddenBy: []effectView{}, Consumers: o.Consumers}
 		if o.Messages != nil {

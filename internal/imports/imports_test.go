@@ -72,6 +72,11 @@ var rules = []rule{
 		deny: []string{terraform, module + "internal/provider", module + "internal/transfer", module + "internal/consumer", module + "redeliver"},
 	},
 	{
+		why:  "the operator's command works without Terraform",
+		dirs: []string{"internal/command", "cmd"},
+		deny: []string{terraform, module + "internal/provider", module + "internal/migration"},
+	},
+	{
 		why:  "the provider does not consume",
 		dirs: []string{"internal/provider"},
 		deny: []string{module + "internal/consumer"},

@@ -6,6 +6,8 @@
 //	scene.go      how far a migration is: what the broker has, and nothing else
 //	routes.go     where messages are led: the switch and its branch
 //	move.go       moving messages, waiting for what cannot be moved, deleting what is empty
+//	lock.go       one run at a time
+//	astray.go     bindings of the migration's that somebody else has changed
 //	check.go      what is refused before anything is changed
 //	dial.go       the client's broker over AMQP
 //
@@ -45,6 +47,16 @@
 //	yes     none         temp        as wanted | bind the switch to temp, and the branch to the queue instead of temp
 //	yes     temp         any         any       | the same; then move most messages back, throw the switch
 //	yes     none         queue       any       | move the rest back, delete temp, give the bindings back, delete branch and switch
+//
+// # One run at a time
+//
+// Two runs at once would lead the branch to both queues, and each message that is moved would be two. So a run holds the lock, a
+// queue that is exclusive to a connection of its own, from before it looks until it ends; the broker lets no other connection
+// have it, on no node. What ends the connection ends the lock: a process that is killed at once, a machine or a network that is
+// gone after two to three heartbeats. A run that learns that its lock is gone stops, which takes one and a half. Where the broker
+// gives a connection up and the run does not know yet (a process that was suspended, a cluster that is split) two may be at
+// it all the same: so no run moves messages unless the branch leads to the one queue that it is to lead to, which is looked at
+// before each round and a few times in a second.
 //
 // # What it promises
 //

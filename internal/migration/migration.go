@@ -43,6 +43,7 @@ type Step string
 
 // The steps, in their order.
 const (
+	StepLock    Step = "waiting for another run"
 	StepDivert  Step = "leading what is published to the migrating queue"
 	StepEmpty   Step = "moving messages to the migrating queue"
 	StepReplace Step = "replacing the queue"
@@ -93,12 +94,13 @@ func (e *UndoneError) Unwrap() error { return e.Err }
 
 // Run brings a queue to what it is to be without losing a message, or goes on with a run that was interrupted. Where the
 // queue is that already and nothing is under way it does nothing. An [*UndoneError] says that everything is as it was;
-// after any other error the next run goes on.
+// after any other error the next run goes on. A [*LockedError] says that another run works on the queue, an [*AstrayError] that
+// somebody changes the bindings by which messages are moved.
 func Run(ctx context.Context, o Options) (Report, error) {
 	m := &run{Options: o, names: o.Queue.Migrating()}
 	var err error
 	if m.broker, err = Broker(o.Client, o.VHost); err == nil {
-		err = m.run(ctx)
+		err = m.runAlone(ctx)
 	}
 	var undone *UndoneError
 	if err != nil && !errors.As(err, &undone) {
@@ -116,6 +118,25 @@ type run struct {
 	step   Step
 	// late are bindings that the queue had when it was deleted: they were made at that very moment.
 	late []topology.Binding
+}
+
+// runAlone runs while no other run works on the queue. It stops at once where another one may have begun.
+func (m *run) runAlone(ctx context.Context) error {
+	held, release, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = m.run(held)
+	var lost *LockLostError
+	var undone *UndoneError
+	if err == nil || errors.As(err, &undone) || errors.As(err, &lost) || !errors.As(context.Cause(held), &lost) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return lost
+	}
+	return fmt.Errorf("%w: %w", lost, err)
 }
 
 func (m *run) run(ctx context.Context) error {
@@ -253,7 +274,8 @@ func (m *run) replace(ctx context.Context, s scene) (undone, err error) {
 	for range replaceTries {
 		if exists {
 			if err := m.clear(ctx, s); err != nil {
-				if ctx.Err() != nil {
+				var astray *AstrayError
+				if ctx.Err() != nil || errors.As(err, &astray) {
 					return nil, err
 				}
 				return err, nil

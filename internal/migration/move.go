@@ -154,25 +154,36 @@ func (m *run) emptyOnce(ctx context.Context, queue string, stop func() error) er
 	return err
 }
 
-// move moves what is ready in a queue to where the branch leads. What others than the messages are the reason for is
-// tried again.
+// move moves what is ready in a queue to where the branch leads, as long as that is where it is to lead. What others than the
+// messages are the reason for is tried again.
 func (m *run) move(ctx context.Context, queue string, meanwhile func(context.Context) error) (transfer.Report, error) {
 	for tries := 1; ; tries++ {
-		r, err := transfer.Move(ctx, transfer.Options{
+		if err := m.straight(ctx, queue); err != nil {
+			return transfer.Report{}, err
+		}
+		moving, stop := context.WithCancelCause(ctx)
+		var astray *AstrayError
+		r, err := transfer.Move(moving, transfer.Options{
 			Dial: m.broker.Dial, Source: queue, Exchange: m.names.Branch,
 			Route: func(d *amqp091.Delivery) string { return d.RoutingKey },
 			Edit:  keep,
 			Progress: func(r transfer.Report) {
 				_ = meanwhile(ctx) // it is called again, and what fails then ends the run
+				if err := m.branchLeads(moving, queue); errors.As(err, &astray) {
+					stop(err)
+				}
 				m.progress(Progress{Moved: *m.counter() + r.Moved, Left: max(0, r.Found-r.Moved)})
 			},
 		})
+		stop(nil)
 		*m.counter() += r.Moved
 		m.report.Doubtful += r.Doubtful
 		if err == nil && r.Failed > 0 {
 			err = r.Failures[0].Err
 		}
 		switch {
+		case astray != nil: // seen after the last message, it is no less of a reason
+			return r, fmt.Errorf("moving messages of queue %q: %w", queue, astray)
 		case err == nil:
 			return r, nil
 		case ctx.Err() != nil, errors.Is(err, amqp.ErrForbidden), errors.Is(err, amqp.ErrNoExchange):

@@ -80,6 +80,10 @@ func (m *run) turn(ctx context.Context, s scene) error {
 		if err := m.lead(ctx, m.names.Switch, temp); err != nil {
 			return err
 		}
+	} else if s.switchToQueue { // no run leaves it so, and what is published would be there twice
+		if err := m.cut(ctx, m.names.Switch, m.Queue.Name); err != nil {
+			return err
+		}
 	}
 	if err := m.cut(ctx, m.names.Branch, temp); err != nil {
 		return err

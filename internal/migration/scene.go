@@ -46,16 +46,10 @@ func (m *run) look(ctx context.Context) (s scene, err error) {
 		return s, err
 	}
 	s.temp = temp != nil
-	from, _, err := m.Client.ExchangeBindings(ctx, m.VHost, m.names.Switch)
-	if err != nil {
-		return s, err
+	if s.switchToQueue, s.switchToTemp, err = m.leads(ctx, m.names.Switch); err == nil {
+		s.branchToQueue, s.branchToTemp, err = m.leads(ctx, m.names.Branch)
 	}
-	s.switchToQueue, s.switchToTemp = leadsTo(from, m.Queue.Name), leadsTo(from, m.names.Queue.Name)
-	if from, _, err = m.Client.ExchangeBindings(ctx, m.VHost, m.names.Branch); err != nil {
-		return s, err
-	}
-	s.branchToQueue, s.branchToTemp = leadsTo(from, m.Queue.Name), leadsTo(from, m.names.Queue.Name)
-	return s, nil
+	return s, err
 }
 
 func (m *run) find(ctx context.Context, name string) (*rabbitmqadmin.LiveQueue, error) {
@@ -80,13 +74,4 @@ func (m *run) direct(ctx context.Context) ([]topology.Binding, error) {
 		}
 	}
 	return out, err
-}
-
-func leadsTo(bindings []topology.Binding, queue string) bool {
-	for _, b := range bindings {
-		if b.Destination == queue && b.DestinationType != topology.BindingToExchange {
-			return true
-		}
-	}
-	return false
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 )
 
 // TestIdentityComesFromOnePlace: what the configuration says of who the provider is hides what the environment says of it.
@@ -214,7 +215,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 				config := "provider \"redeliver\" {}\n"
 				if from == "environment" {
 					for _, variable := range used {
-						c.env = append(c.env, envName(variable)+"="+values[variable])
+						c.env = append(c.env, rabbitmqadmin.EnvName(variable)+"="+values[variable])
 					}
 				} else {
 					config = "provider \"redeliver\" {\n  rabbitmq = {\n"

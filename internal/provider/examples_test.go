@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/sqstest"
 )
 
@@ -118,7 +119,7 @@ func exampleLine(t *testing.T, path string) *commandLine {
 	for name, value := range map[string]string{
 		"endpoints": b.broker.ManagementURL(), "amqp_endpoints": b.amqpEndpoint(), "username": b.broker.Username(), "password": b.broker.Password(), "vhost": b.vhost,
 	} {
-		c.env = append(c.env, envName(name)+"="+value)
+		c.env = append(c.env, rabbitmqadmin.EnvName(name)+"="+value)
 	}
 	c.env = append(c.env, "TF_VAR_vhost="+b.vhost, "TF_VAR_rabbitmq_password="+b.broker.Password())
 	return c

@@ -115,7 +115,7 @@ func TestImportWritesAConfiguration(t *testing.T) {
 				queues: map[string]amqp091.Table{
 					"orders": quorum(amqp091.Table{
 						"x-dead-letter-exchange": "orders-retry", "x-dead-letter-routing-key": "orders-dlq", "x-dead-letter-strategy": "at-least-once",
-						"x-overflow": "reject-publish", "x-delivery-limit": int32(50), "x-max-length": int32(10000),
+						"x-overflow": "reject-publish", "x-delivery-limit": int32(50), "x-max-length": int32(10000), "x-queue-leader-locator": "balanced",
 					}),
 					"orders-dlq": quorum(amqp091.Table{"x-delivery-limit": int32(1000000)}), "orders-parked": quorum(amqp091.Table{"x-delivery-limit": int32(1000000)}),
 					"orders-hold-10s": quorum(amqp091.Table{
@@ -129,7 +129,7 @@ func TestImportWritesAConfiguration(t *testing.T) {
 					{"shop", "order.*", "orders"},
 				},
 			},
-			says: []string{"x-max-length", "10000"},
+			says: []string{"x-max-length", "10000", "x-queue-leader-locator", "balanced"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestImportOfALadderWithAGap(t *testing.T) {
 	}
 	id := b.idIn("orders?convention=rabbitkit")
 	c := b.commandLine(imports(id))
-	expect(t, c.generate(), "1 to import, 0 to add, 0 to change", `Warning: Hold queue "orders.retry.3" is not imported`, "&delays=5s,30s,2m")
+	expect(t, c.generate(), "1 to import, 0 to add, 0 to change", `Warning: Hold queue "orders.retry.3" is not imported`, "&delays=1s,MISSING,30s")
 
 	c = b.commandLine(imports(id + "&delays=1s,5s,30s"))
 	expect(t, c.generate(), `+ "orders.retry.2"`, "Plan: 1 to import, 0 to add, 1 to change, 0 to destroy")

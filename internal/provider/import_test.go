@@ -179,6 +179,59 @@ import {
 	expect(t, c.plan(), "No changes")
 }
 
+// TestImportKeepsBindings imports a topic whose bindings belong to a resource of their own, or to nobody: they stay.
+func TestImportKeepsBindings(t *testing.T) {
+	b := setup(t)
+	config := b.provider + losing(orders("")) + `
+resource "redeliver_rabbitmq_binding" "shop" {
+  source      = "amq.topic"
+  destination = redeliver_rabbitmq_topic.orders.name
+  routing_key = "order.*"
+}
+`
+	c := b.commandLine(config)
+	c.apply()
+	b.request("POST", "bindings/%s/e/amq.topic/q/orders", map[string]any{"routing_key": "by.hand"})
+	c.must("state", "rm", "redeliver_rabbitmq_topic.orders", "redeliver_rabbitmq_binding.shop")
+	c.configure(config + fmt.Sprintf(`
+import {
+  to = redeliver_rabbitmq_topic.orders
+  id = "%[1]s/orders"
+}
+import {
+  to = redeliver_rabbitmq_binding.shop
+  id = "%[1]s/amq.topic/queue/orders?routing_key=order.%%2A"
+}
+`, b.vhost))
+	expect(t, c.plan(), `Topic "orders" keeps bindings that are not its own`)
+	c.apply()
+	for _, key := range []string{"order.*", "by.hand"} {
+		if all := b.request("GET", "queues/%s/orders/bindings", nil); !strings.Contains(string(all), `"`+key+`"`) {
+			t.Errorf("the binding with key %q is gone: %s", key, all)
+		}
+	}
+	expect(t, c.plan(), "No changes")
+}
+
+// TestImportWhileTheBrokerIsAway: every import fails for the reason that is one.
+func TestImportWhileTheBrokerIsAway(t *testing.T) {
+	b := setup(t)
+	config := b.blockAt("http://127.0.0.1:1", "guest", "guest", "")
+	for _, topic := range []string{"orders", "bills"} {
+		config += fmt.Sprintf(`
+resource "redeliver_rabbitmq_dead_letter_queue" %[1]q { topic = %[1]q }
+import {
+  to = redeliver_rabbitmq_dead_letter_queue.%[1]s
+  id = "%%2F/%[1]s"
+}
+`, topic)
+	}
+	out := b.commandLine(config).planFails()
+	if all, say := strings.Count(out, "Error: "), strings.Count(out, "Error: RabbitMQ does not answer"); all != 2 || say != 2 {
+		t.Errorf("want an error that the broker does not answer for each import, and no other:\n%s", out)
+	}
+}
+
 // TestImportStateVerify imports one of each kind the way plugin-testing does, which compares every attribute.
 func TestImportStateVerify(t *testing.T) {
 	b := setup(t)

@@ -3,7 +3,9 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -36,10 +38,33 @@ func warnOfGap(m *holdLadderModel, queues []topology.Queue, refs []topology.Hold
 	if len(left) == 0 {
 		return
 	}
+	var known, behind []time.Duration
+	for _, ref := range refs {
+		if ref.Shard == 0 {
+			known = append(known, ref.Delay)
+		}
+	}
+	for _, q := range queues {
+		if ttl, ok := q.Arguments[topology.ArgMessageTTL].(int64); ok && slices.Contains(left, q.Name) {
+			behind = append(behind, time.Duration(ttl)*time.Millisecond)
+		}
+	}
+	slices.Sort(behind)
 	diags.AddWarning(fmt.Sprintf("Hold queue %q is not imported", left[0]),
 		fmt.Sprintf("In vhost %q topic %q also has these hold queues, and the ladder has a gap before them, or they are out of order: %s. The delay of what is missing cannot be told from the broker. "+
-			"Say all delays in the import id, shortest first, and the next apply makes what is missing:\n  %s", id.VHost, id.Topic, quoted(left),
-			importID{segments: []string{id.VHost, id.Topic}, params: m.params()}.withParam("delays", "5s,30s,2m")))
+			"Say all delays in the import id, shortest first, what is missing in the place of %s, and the next apply makes that:\n  %s", id.VHost, id.Topic, quoted(left), missingDelay,
+			importID{segments: []string{id.VHost, id.Topic}, params: m.params()}.withParam("delays", strings.Join(slices.Concat(delayTexts(known), []string{missingDelay}, delayTexts(behind)), ","))))
+}
+
+// missingDelay stands for a delay that only people know.
+const missingDelay = "MISSING"
+
+func delayTexts(delays []time.Duration) []string {
+	out := make([]string, len(delays))
+	for i, delay := range delays {
+		out[i] = topology.FormatDuration(delay)
+	}
+	return out
 }
 
 // withParam is the identifier with one more parameter, whose value is written as it is.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -45,9 +46,12 @@ func durations(ctx context.Context, list types.List) (delays []time.Duration, kn
 	}
 	var texts []types.String
 	list.ElementsAs(ctx, &texts, false)
-	for _, text := range texts {
+	for i, text := range texts {
 		if text.IsUnknown() {
 			return nil, false, nil
+		}
+		if text.IsNull() {
+			return nil, true, fmt.Errorf("delay number %d is null: leave it out, or write it as 500ms, 5s, 2m, 1h30m or 1d", i+1)
 		}
 		delay, err := topology.ParseDuration(text.ValueString())
 		if err != nil {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,13 +147,13 @@ func (rt *runtime) planMigration(ctx context.Context, p migrationPlan, resp *res
 	if interrupted {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("An interrupted migration of queue %q is to be finished", p.queue.Name),
 			fmt.Sprintf("In vhost %q messages of queue %q, or its bindings, are where an apply that did not come to its end left them: in queue %q, and at the exchange of that name. "+
-				"Apply moves them back. If the queue is then not as it is to be, it is changed after that.", p.vhost(), p.queue.Name, p.queue.Migrating().Queue.Name))
+				"Apply moves them back, unless another one still works on the queue, which it then says. If the queue is then not as it is to be, it is changed after that.", p.vhost(), p.queue.Name, p.queue.Migrating().Queue.Name))
 	}
 	if !p.plan.migrates() || len(resp.RequiresReplace) == 0 || slices.ContainsFunc(resp.RequiresReplace, func(at path.Path) bool { return !isOfArguments(at) }) {
 		return
 	}
 	resp.RequiresReplace = nil
-	differences := describe(p.differences(ctx))
+	differences := describeQueue(p.queue, p.differences(ctx))
 	text := fmt.Sprintf("RabbitMQ cannot change a queue's arguments:\n%s\nApply moves the messages of queue %q in vhost %q to queue %q, makes the queue anew, and moves them back. "+
 		"What is published to its exchanges meanwhile waits with them, and consumers get it when it is back; they are cancelled once, and have to subscribe again. "+
 		"Messages keep all but how often they were delivered: retries in place begin again.", differences, p.queue.Name, p.vhost(), p.queue.Migrating().Queue.Name)
@@ -161,8 +162,12 @@ func (rt *runtime) planMigration(ctx context.Context, p migrationPlan, resp *res
 	}
 	resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q is to be migrated", p.queue.Name), text)
 	if err := rt.checkMigration(ctx, p); err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("on_argument_change"), "The queue cannot be migrated", sentence(err)+
-			fmt.Sprintf("\nWith on_argument_change = %q it is replaced while it is empty; allow_default_exchange_loss accepts what is lost through the default exchange.", onChangeReplace))
+		advice := fmt.Sprintf("\nWith on_argument_change = %q it is replaced while it is empty", onChangeReplace)
+		var byName *migration.ByNameError
+		if errors.As(err, &byName) {
+			advice += "; allow_default_exchange_loss accepts what is lost through the default exchange"
+		}
+		resp.Diagnostics.AddAttributeError(path.Root("on_argument_change"), "The queue cannot be migrated", sentence(err)+advice+".")
 	}
 }
 

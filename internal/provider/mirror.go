@@ -175,6 +175,27 @@ func describe(differences []topology.Difference) string {
 	return strings.Join(lines, "\n")
 }
 
+// describeQueue is describe for a queue that may have a policy of its own: what moves there from the arguments does not go away.
+func describeQueue(q topology.Queue, differences []topology.Difference) string {
+	if q.Policy == nil {
+		return describe(differences)
+	}
+	set := q.Policy.Over(nil)
+	lines := make([]string, len(differences))
+	for i, d := range differences {
+		value, moves := set[d.Key]
+		switch {
+		case !moves || d.Want != "":
+			lines[i] = "  " + d.String()
+		case topology.CanonicalJSON(value) == d.Live:
+			lines[i] = fmt.Sprintf("  %s: %s moves to policy %q", d.Key, d.Live, q.Policy.Name)
+		default:
+			lines[i] = fmt.Sprintf("  %s: moves to policy %q, as %s instead of %s", d.Key, q.Policy.Name, topology.CanonicalJSON(value), d.Live)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // beyond are the arguments of live queues that the contract does not compute for them, where all of the queues have
 // the same ones: what extra_arguments must have been.
 func beyond(queues []topology.Queue, shown map[string]map[string]string) topology.Arguments {
@@ -192,7 +213,24 @@ func beyond(queues []topology.Queue, shown map[string]map[string]string) topolog
 		}
 		extra = own
 	}
+	// Where a leader was placed is no difference to messages, and is asked for again with the queue that replaces this one.
+	if locator := sameOfAll(queues, shown, topology.ArgLeaderLocator); locator != nil {
+		extra[topology.ArgLeaderLocator] = locator
+	}
 	return extra
+}
+
+// sameOfAll is the value of an argument that all of the live queues have alike; nil where they do not.
+func sameOfAll(queues []topology.Queue, shown map[string]map[string]string, key string) any {
+	var same any
+	for i, q := range queues {
+		value := mirrored(q.Name, shown[q.Name]).Arguments[key]
+		if i > 0 && value != same {
+			return nil
+		}
+		same = value
+	}
+	return same
 }
 
 // mirrorExchange is how a live exchange shows in state: its name, and whatever the exchange of the contract, which has

@@ -62,7 +62,7 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 		"extra_arguments": schema.DynamicAttribute{
 			Optional: true,
 			MarkdownDescription: "Arguments of " + object + " beyond the contract, such as `{ \"x-queue-leader-locator\" = \"balanced\" }`. One that bounds a queue (`x-max-length`, `x-message-ttl`) can make the broker drop messages, dead letters too. Types are kept: a number stays a number and `\"5000\"` a string. " +
-				"An argument that the contract computes is refused. Changing one replaces the queue.",
+				"An argument that the contract computes is refused. Changing one replaces the queue (with `on_argument_change = \"migrate\"`, where the resource has that: in place).",
 		},
 		"ignore_arguments": schema.SetAttribute{
 			Optional: true, ElementType: types.StringType,
@@ -75,7 +75,7 @@ func partAttributes(object, importForm string, own map[string]schema.Attribute) 
 		},
 		"adopt_existing": schema.BoolAttribute{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(false),
-			MarkdownDescription: "On create, take over " + object + " if it exists with the same arguments, instead of refusing. In a run that imports it, replace it where its arguments differ, which is refused otherwise. Defaults to `false`.",
+			MarkdownDescription: "On create, where one of that name exists with the same arguments: take over " + object + " instead of refusing. In a run that imports, replace what has other arguments, which is refused otherwise. Defaults to `false`.",
 		},
 		"exchanges": schema.SetAttribute{
 			Computed: true, ElementType: types.StringType,

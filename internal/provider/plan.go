@@ -78,7 +78,7 @@ func planQueue(ctx context.Context, queue topology.Queue, have types.Map, ignore
 		resp.Diagnostics.AddAttributeWarning(path.Root("arguments"), fmt.Sprintf("Queue %q differs from the configuration", queue.Name),
 			fmt.Sprintf("Queue %q has to be replaced, because RabbitMQ cannot change a queue's arguments:\n%s\n"+
 				"It is replaced only while it is empty, unless delete_non_empty is true. Its bindings are away from the look whether it is empty until it is made again, a second or two, and about eight without amqp_endpoints: "+
-				"what is published meanwhile is not routed to it. ignore_arguments accepts a difference.", queue.Name, describe(differences)))
+				"what is published meanwhile is not routed to it. ignore_arguments accepts a difference.", queue.Name, describeQueue(queue, differences)))
 	}
 	return stringMap(plannedArguments(queue.Arguments, shown, differences))
 }
@@ -95,7 +95,7 @@ func planShards(ctx context.Context, queues []topology.Queue, have map[string]ma
 			resp.RequiresReplace = append(resp.RequiresReplace, path.Root("shard_arguments").AtMapKey(q.Name).AtMapKey(d.Key))
 		}
 		if len(differences) > 0 {
-			differ = append(differ, fmt.Sprintf("%q:\n%s", q.Name, describe(differences)))
+			differ = append(differ, fmt.Sprintf("%q:\n%s", q.Name, describeQueue(q, differences)))
 		}
 	}
 	if len(differ) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 )
 
 // proxy stands between the provider and the broker. While intercept is set and
@@ -73,7 +74,7 @@ func notHere(w http.ResponseWriter, _ *http.Request) bool {
 func configuredFrom(t *testing.T, env map[string]string) (*runtime, diag.Diagnostics) {
 	t.Helper()
 	rt := newRuntime(types.StringNull(), types.StringNull())
-	diags := rt.configureRabbitMQ(t.Context(), types.ObjectNull(nil), func(name string) string { return env[strings.TrimPrefix(name, envPrefix)] }, "test")
+	diags := rt.configureRabbitMQ(t.Context(), types.ObjectNull(nil), func(name string) string { return env[strings.TrimPrefix(name, rabbitmqadmin.EnvName(""))] }, "test")
 	return rt, diags
 }
 

@@ -20,12 +20,6 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-// envPrefix starts the name of every attribute's environment variable:
-// endpoints is read from REDELIVER_RABBITMQ_ENDPOINTS.
-const envPrefix = "REDELIVER_RABBITMQ_"
-
-func envName(attribute string) string { return envPrefix + strings.ToUpper(attribute) }
-
 // configureRabbitMQ reads the configuration and the environment. With a value
 // that is not known yet the client stays away and planning goes on without it.
 func (rt *runtime) configureRabbitMQ(ctx context.Context, object types.Object, getenv func(string) string, version string) diag.Diagnostics {
@@ -144,7 +138,7 @@ func whichAttribute(err error) string {
 	if len(unreachable.Endpoints) > 0 && strings.HasPrefix(unreachable.Endpoints[0], "amqp") {
 		attribute = "amqp_endpoints"
 	}
-	return fmt.Sprintf("\nThe addresses are the provider's rabbitmq.%s (or the environment variable %s).", attribute, envName(attribute))
+	return fmt.Sprintf("\nThe addresses are the provider's rabbitmq.%s (or the environment variable %s).", attribute, rabbitmqadmin.EnvName(attribute))
 }
 
 // source reads attributes from the configuration or, where it leaves them out,
@@ -161,7 +155,7 @@ type source struct {
 
 func (s *source) fail(attribute, why string) {
 	s.diags.AddAttributeError(path.Root("rabbitmq").AtName(attribute), "Invalid RabbitMQ configuration",
-		fmt.Sprintf("rabbitmq.%s (or the environment variable %s): %s.", attribute, envName(attribute), why))
+		fmt.Sprintf("rabbitmq.%s (or the environment variable %s): %s.", attribute, rabbitmqadmin.EnvName(attribute), why))
 }
 
 func (s *source) text(attribute string, value types.String) string {
@@ -172,13 +166,13 @@ func (s *source) text(attribute string, value types.String) string {
 	if !value.IsNull() {
 		return value.ValueString()
 	}
-	return s.getenv(envName(attribute))
+	return s.getenv(rabbitmqadmin.EnvName(attribute))
 }
 
 func (s *source) list(attribute string, value types.List) []string {
 	if value.IsNull() {
 		var list []string
-		for _, item := range strings.Split(s.getenv(envName(attribute)), ",") {
+		for _, item := range strings.Split(s.getenv(rabbitmqadmin.EnvName(attribute)), ",") {
 			if item = strings.TrimSpace(item); item != "" {
 				list = append(list, item)
 			}
@@ -204,7 +198,7 @@ func (s *source) list(attribute string, value types.List) []string {
 func (s *source) headers(attribute string, value types.Map) http.Header {
 	headers := http.Header{}
 	if value.IsNull() {
-		text := s.getenv(envName(attribute))
+		text := s.getenv(rabbitmqadmin.EnvName(attribute))
 		if text == "" {
 			return nil
 		}
@@ -256,7 +250,7 @@ func (s *source) number(attribute string, value types.Int64, otherwise int) int 
 	n := int64(otherwise)
 	if !value.IsNull() {
 		n = value.ValueInt64()
-	} else if text := s.getenv(envName(attribute)); text != "" {
+	} else if text := s.getenv(rabbitmqadmin.EnvName(attribute)); text != "" {
 		var err error
 		if n, err = strconv.ParseInt(text, 10, 32); err != nil {
 			s.fail(attribute, fmt.Sprintf("%q is not a number", text))
@@ -276,7 +270,7 @@ func (s *source) flag(attribute string, value types.Bool) bool {
 	if !value.IsNull() {
 		return value.ValueBool()
 	}
-	text := s.getenv(envName(attribute))
+	text := s.getenv(rabbitmqadmin.EnvName(attribute))
 	if text == "" {
 		return false
 	}

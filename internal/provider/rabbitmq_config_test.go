@@ -23,7 +23,7 @@ import (
 func configOf(t *testing.T, model rabbitMQModel, env map[string]string) (rabbitmqadmin.Config, diag.Diagnostics, bool) {
 	t.Helper()
 	var diags diag.Diagnostics
-	src := source{ctx: t.Context(), getenv: func(name string) string { return env[strings.TrimPrefix(name, envPrefix)] }, diags: &diags}
+	src := source{ctx: t.Context(), getenv: func(name string) string { return env[strings.TrimPrefix(name, rabbitmqadmin.EnvName(""))] }, diags: &diags}
 	cfg := src.config(model)
 	return cfg, diags, src.unknown
 }
@@ -134,7 +134,7 @@ func TestConfigurationThatIsWrongNamesTheAttribute(t *testing.T) {
 		at, ok := diags[0].(diag.DiagnosticWithPath)
 		detail := diags[0].Detail()
 		if !ok || !at.Path().Equal(path.Root("rabbitmq").AtName(test.attribute)) || !strings.Contains(detail, "rabbitmq."+test.attribute) ||
-			!strings.Contains(detail, envName(test.attribute)) || !strings.Contains(detail, test.says) {
+			!strings.Contains(detail, rabbitmqadmin.EnvName(test.attribute)) || !strings.Contains(detail, test.says) {
 			t.Errorf("%s: %v", name, diags[0])
 		}
 		if strings.Contains(detail, "topsecret") {
@@ -220,11 +220,11 @@ func TestEveryAttributeNamesItsVariable(t *testing.T) {
 		t.Fatal(diags)
 	}
 	for _, outer := range resp.Provider.Block.Attributes {
-		if outer.NestedType == nil {
-			continue
+		if outer.Name != "rabbitmq" {
+			continue // sqs is configured by the variables of the AWS SDK
 		}
 		for _, a := range outer.NestedType.Attributes {
-			name := envName(a.Name)
+			name := rabbitmqadmin.EnvName(a.Name)
 			if !strings.Contains(a.Description, "`"+name+"`") || !asked[name] {
 				t.Errorf("%s: %s is not named in its description, or not read", a.Name, name)
 			}

@@ -31,7 +31,7 @@ type rabbitMQModel struct {
 
 func rabbitMQSchema() schema.Attribute {
 	env := func(attribute, text string) string {
-		return text + " Environment variable: `" + envName(attribute) + "`."
+		return text + " Environment variable: `" + rabbitmqadmin.EnvName(attribute) + "`."
 	}
 	return schema.SingleNestedAttribute{
 		Optional: true,

@@ -291,6 +291,9 @@ func (r *bindingResource) Delete(ctx context.Context, req resource.DeleteRequest
 
 func (r *bindingResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	defer bindingForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	if !r.canImport(&resp.Diagnostics) {
+		return
+	}
 	id, err := parseImportID(bindingForm.importText(ctx, req, &resp.Diagnostics), "VHOST/SOURCE/DESTINATION_TYPE/DESTINATION", "routing_key", "arguments")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return

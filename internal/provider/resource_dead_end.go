@@ -210,7 +210,7 @@ func (r *deadEndResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		vhost, name := state.VHost.ValueString(), state.Name.ValueString()
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, vhost, []string{name}, plan.DeleteNonEmpty.ValueBool(), "replaced")
 		r.rt.warnOfPointing(ctx, &resp.Diagnostics, vhost, name, plan.DeleteNonEmpty.ValueBool())
-		r.rt.guardImport(ctx, vhost, name, plan.AdoptExisting, resp)
+		guardImport(ctx, vhost, name, plan.AdoptExisting, req, resp)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if plan.mergesLater(ctx, req, resp) {
@@ -298,6 +298,7 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 	vhost := state.VHost.ValueString()
 	r.rt.see(objectKey("queue", vhost, state.Name.ValueString()))
+	noteImported(ctx, resp.Private, state.Arguments.IsNull(), &resp.Diagnostics)
 	live, err := admin.Queue(ctx, vhost, state.Name.ValueString())
 	if state.keepWhileMigrating(isMigrating(ctx, admin, vhost, state.Name.ValueString()), state.Arguments) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -408,6 +409,9 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 
 func (r *deadEndResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	defer deadEndForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	if !r.canImport(&resp.Diagnostics) {
+		return
+	}
 	m := deadEndModel{partModel: nullPart(), migrateModel: nullMigrate(), AcknowledgeWarnings: types.SetNull(types.StringType), Arguments: types.MapNull(types.StringType), Policy: types.MapNull(types.StringType), Bindings: types.SetNull(bindingType)}
 	id, topic, err := m.importPart(deadEndForm.importText(ctx, req, &resp.Diagnostics), "name")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
@@ -423,6 +427,5 @@ func (r *deadEndResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	m.Name = types.StringValue(objects.Queues[0].Name)
 	m.ID = types.StringValue(r.importID(&m))
-	r.rt.noteImported(m.VHost.ValueString(), m.Name.ValueString())
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }

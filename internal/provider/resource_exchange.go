@@ -83,7 +83,10 @@ func (*exchangeResource) Schema(_ context.Context, _ resource.SchemaRequest, res
 				Optional:            true,
 				MarkdownDescription: "Arguments, such as `{ \"alternate-exchange\" = \"unrouted\" }`; types are kept. Changing one replaces the exchange.",
 			},
-			"arguments": argumentsAttribute("the exchange"),
+			"arguments": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "Every argument of the exchange as canonical JSON, by name: what the broker has, and in a plan what the configuration says. A difference replaces the exchange.",
+			},
 			"delete_in_use": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),
 				MarkdownDescription: "Delete or replace the exchange although bindings or dead-letter arguments still name it: what is published to it then has nowhere to go. " +
@@ -359,6 +362,9 @@ func (r *exchangeResource) delete(ctx context.Context, state *exchangeModel, inU
 
 func (r *exchangeResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	defer exchangeForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	if !r.canImport(&resp.Diagnostics) {
+		return
+	}
 	id, err := parseImportID(exchangeForm.importText(ctx, req, &resp.Diagnostics), "VHOST/NAME")
 	if addError(&resp.Diagnostics, "Invalid import id", err); err != nil {
 		return

@@ -205,7 +205,7 @@ func (r *holdLadderResource) planTiers(ctx context.Context, plan *holdLadderMode
 		planned[q.Name] = plannedArguments(q.Arguments, have[q.Name], differences)
 		if len(differences) > 0 {
 			replaced = append(replaced, q.Name)
-			differ = append(differ, fmt.Sprintf("%q:\n%s", q.Name, describe(differences)))
+			differ = append(differ, fmt.Sprintf("%q:\n%s", q.Name, describeQueue(q, differences)))
 		}
 	}
 	if len(differ) > 0 {
@@ -412,6 +412,9 @@ func (r *holdLadderResource) Delete(ctx context.Context, req resource.DeleteRequ
 
 func (r *holdLadderResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	defer ladderForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	if !r.canImport(&resp.Diagnostics) {
+		return
+	}
 	m := holdLadderModel{
 		partModel: nullPart(), Delays: types.ListNull(types.StringType), Queues: types.ListNull(holdRefType),
 		Arguments: types.MapNull(queueArgumentsType), Policies: types.MapNull(queueArgumentsType), Bindings: types.SetNull(bindingType), AcknowledgeWarnings: types.SetNull(types.StringType),

@@ -243,6 +243,7 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	}
 	vhost, imported := state.VHost.ValueString(), state.Arguments.IsNull()
 	r.rt.see(queueKeys(vhost, state.workQueues())...)
+	noteImported(ctx, resp.Private, imported, &resp.Diagnostics)
 	if imported {
 		err := r.recogniseShards(ctx, admin, &state)
 		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {
@@ -330,7 +331,7 @@ func (r *topicResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	if err == nil {
 		err = r.rt.repairPolicies(ctx, vhost, plan.MergePolicy.ValueBool(), objects.Queues)
 	}
-	if err == nil {
+	if err == nil && !noted(ctx, req.Private, importedKey) { // see warnOfKeptBindings
 		// Bindings are not authoritative: only those that this resource made and makes no more are removed.
 		err = r.unbind(ctx, vhost, without(state.bindings(ctx), objects.Bindings))
 	}

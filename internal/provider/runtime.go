@@ -46,8 +46,6 @@ type runtime struct {
 	circles map[string]bool
 	// plans are what this run plans, by vhost.
 	plans map[string]*rabbitmqadmin.Plan
-	// imported are the queues that this run imports.
-	imported map[string]bool
 	// created are the queues and exchanges that this run made, to tell "two resources with one name" from "it was there".
 	created map[string]bool
 	// carried are the bindings that went with what this run deleted, by its name: a replacement gets them back.
@@ -57,7 +55,7 @@ type runtime struct {
 func newRuntime(convention, consumerGroup types.String) *runtime {
 	rt := &runtime{
 		vhost: types.StringValue(topology.DefaultVHost), convention: convention, consumerGroup: consumerGroup,
-		seen: map[string]bool{}, circles: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{}, imported: map[string]bool{},
+		seen: map[string]bool{}, circles: map[string]bool{}, plans: map[string]*rabbitmqadmin.Plan{}, created: map[string]bool{},
 		carried: map[string][]topology.Binding{},
 	}
 	if convention.IsNull() {
@@ -268,4 +266,24 @@ func (c *configured) configure(data any, diags *diag.Diagnostics) {
 		return
 	}
 	c.rt = rt
+}
+
+// canImport refuses an import while no broker can be read: every one of them, since it would otherwise go on with a state in
+// which nothing is, and fail for a reason that is none.
+func (c *configured) canImport(diags *diag.Diagnostics) bool {
+	if c.rt == nil {
+		return true // Terraform moves states in with a provider that is not configured, and refreshes after that
+	}
+	_, err := c.rt.client()
+	switch {
+	case errors.Is(err, errUnknown): // the refresh says so
+		return true
+	case err != nil:
+		addError(diags, "RabbitMQ is not configured", err)
+	case c.rt.rabbitMQ.unreachable != nil:
+		addError(diags, "RabbitMQ does not answer", c.rt.rabbitMQ.unreachable)
+	default:
+		return true
+	}
+	return false
 }

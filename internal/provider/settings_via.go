@@ -27,7 +27,7 @@ func settingsViaAttributes(object string) map[string]schema.Attribute {
 			MarkdownDescription: "What carries the settings of " + object + " that RabbitMQ lets a policy set (message TTL, dead-letter exchange, key and strategy, length limits, overflow, delivery limit, expiry, consumer timeout, delayed retry): " +
 				"`arguments` of the queue, which nobody can change, so that another value replaces the queue; or a `policy` for each queue that matches it alone, so that another value is an update in place, with whatever is in the queue. " +
 				"A policy takes the user tag `policymaker`, and with every write of one RabbitMQ compares all queues of the vhost with all of its policies (about 0.3 s with 100 of them): use it for some tens of queues in a vhost. " +
-				"Defaults to `arguments`, to `policy` for a topic with the strategy `broker_delayed`, and for what exists to what it has. Changing it replaces the resource.",
+				"Defaults to `arguments`, to `policy` for a topic with the strategy `broker_delayed`, and for what exists to what it has. Changing it replaces the resource (with `on_argument_change = \"migrate\"`, where it has that: in place).",
 		},
 		"merge_policy": schema.BoolAttribute{
 			Optional: true,

@@ -121,6 +121,9 @@ func (r *topicResource) recogniseArguments(ctx context.Context, state *topicMode
 
 func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	defer topicForm.identify(ctx, &resp.State, resp.Identity, &resp.Diagnostics)
+	if !r.canImport(&resp.Diagnostics) {
+		return
+	}
 	m := topicModel{
 		partModel: nullPart(), migrateModel: nullMigrate(), HoldQueues: types.ListNull(holdRefType), Retry: types.ObjectNull(retryAttrTypes), Bindings: types.SetNull(bindingType),
 		AllowMessageLoss: types.BoolValue(false), AcknowledgeWarnings: types.SetNull(types.StringType),
@@ -134,6 +137,5 @@ func (r *topicResource) ImportState(ctx context.Context, req resource.ImportStat
 	}
 	m.Name = topic
 	m.ID = types.StringValue(r.importID(&m))
-	r.rt.noteImported(m.VHost.ValueString(), topic.ValueString())
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }

@@ -82,7 +82,10 @@ func (r *topicResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 	if state != nil && len(resp.RequiresReplace) > 0 {
 		r.rt.warnOfMessages(ctx, &resp.Diagnostics, state.VHost.ValueString(), topicQueues(ctx, state), plan.DeleteNonEmpty.ValueBool(), "replaced")
-		r.rt.guardImport(ctx, state.VHost.ValueString(), state.Name.ValueString(), plan.AdoptExisting, resp)
+		guardImport(ctx, state.VHost.ValueString(), state.Name.ValueString(), plan.AdoptExisting, req, resp)
+	}
+	if state != nil && len(resp.RequiresReplace) == 0 {
+		plan.warnOfKeptBindings(ctx, state, req, &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if plan.mergesLater(ctx, req, resp) {

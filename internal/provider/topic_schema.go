@@ -34,12 +34,12 @@ func (*topicResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			},
 			"queue_type": schema.StringAttribute{
 				Optional: true, Computed: true, Validators: oneOf([]topology.QueueType{topology.Quorum, topology.Classic}),
-				MarkdownDescription: "The work queue's type: `quorum` or `classic`. Defaults to the convention's; only `rabbitkit` leaves a choice. Changing it replaces the queue.",
+				MarkdownDescription: "The work queue's type: `quorum` or `classic`. Defaults to the convention's; only `rabbitkit` leaves a choice. Changing it replaces the queue (with `on_argument_change = \"migrate\"`: in place).",
 			},
 			"dead_letter_queue": schema.StringAttribute{
 				Optional: true, Validators: nameOf("dead-letter queue"),
 				MarkdownDescription: "The name of the queue for messages that failed for good: the `name` of a `redeliver_rabbitmq_dead_letter_queue`. " +
-					"A topic without one is refused unless `allow_message_loss` is true. Changing it replaces the queue, unless `settings_via` is `policy`.",
+					"A topic without one is refused unless `allow_message_loss` is true. Changing it replaces the queue; in place with `settings_via = \"policy\"` or `on_argument_change = \"migrate\"`.",
 			},
 			"parked_queue": schema.StringAttribute{
 				Optional: true, Validators: nameOf("parked queue"),
@@ -62,7 +62,7 @@ func (*topicResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 						Optional: true, Computed: true, Validators: oneOf(topology.Strategies()),
 						MarkdownDescription: "Where a retry waits: `in_place` (in the consumer; the default), `broker_delayed` (in the work queue itself, which RabbitMQ " + topology.BrokerDelayedSince + " and later can delay), " +
 							"`republish` (in a hold queue) or `hybrid` (in place below `hold_from`, in a hold queue at or above). The first two need read permission only, the others publish a copy. " +
-							"Changing to or from `broker_delayed` replaces the queue, unless its `settings_via` is `policy`.",
+							"Changing to or from `broker_delayed` replaces the queue; in place with `settings_via = \"policy\"` or `on_argument_change = \"migrate\"`.",
 					},
 					"max_retries": schema.Int64Attribute{
 						Optional: true, Computed: true, Validators: []validator.Int64{int64validator.AtLeast(0)},
@@ -75,11 +75,11 @@ func (*topicResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 					},
 					"delay_min": schema.StringAttribute{
 						Optional: true, Validators: durationText(),
-						MarkdownDescription: "What `broker_delayed` has instead of `delays`: a message waits `delay_min` times its retries, at most `delay_max`. Changing it replaces the queue, unless `settings_via` is `policy`.",
+						MarkdownDescription: "What `broker_delayed` has instead of `delays`: a message waits `delay_min` times its retries, at most `delay_max`. Changing it replaces the queue; in place with `settings_via = \"policy\"` or `on_argument_change = \"migrate\"`.",
 					},
 					"delay_max": schema.StringAttribute{
 						Optional: true, Validators: durationText(),
-						MarkdownDescription: "The longest wait under `broker_delayed`. Changing it replaces the queue, unless `settings_via` is `policy`.",
+						MarkdownDescription: "The longest wait under `broker_delayed`. Changing it replaces the queue; in place with `settings_via = \"policy\"` or `on_argument_change = \"migrate\"`.",
 					},
 					"last_delay_repeats": schema.BoolAttribute{
 						Optional:            true,
@@ -117,11 +117,11 @@ func (*topicResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"delivery_limit": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.AtLeast(1)},
 				MarkdownDescription: "The work queue's `x-delivery-limit`, a backstop against crash loops and not the retry budget. Under the `redeliver` convention it defaults to the smallest of 50, 100, 200, 500 and 1000 " +
-					"that is at least `max_retries` + 10. Changing it replaces the queue, unless `settings_via` is `policy`.",
+					"that is at least `max_retries` + 10. Changing it replaces the queue; in place with `settings_via = \"policy\"` or `on_argument_change = \"migrate\"`.",
 			},
 			"max_priority": schema.Int64Attribute{
 				Optional: true, Validators: []validator.Int64{int64validator.Between(0, 255)},
-				MarkdownDescription: "The work queue's `x-max-priority`, on a classic queue. Defaults to 10 under `queuey` and to none elsewhere; `0` is none. Changing it replaces the queue.",
+				MarkdownDescription: "The work queue's `x-max-priority`, on a classic queue. Defaults to 10 under `queuey` and to none elsewhere; `0` is none. Changing it replaces the queue (with `on_argument_change = \"migrate\"`: in place).",
 			},
 			"allow_message_loss": schema.BoolAttribute{
 				Optional: true, Computed: true, Default: booldefault.StaticBool(false),

@@ -25,6 +25,7 @@ func TestRefusals(t *testing.T) {
 		"descending delays":              {topic(good + `retry = { delays = ["30s", "5s"] }`), "is shorter than"},
 		"a delay twice":                  {topic(good + `retry = { delays = ["5s", "5s"] }`), "5s"},
 		"a delay that is none":           {topic(good + `retry = { delays = ["5 s"] }`), `Duration "5 s"`},
+		"a delay that is null":           {topic(good + `retry = { delays = ["1s", null] }`), "Delay number 2 is null"},
 		"a delay of zero":                {topic(good + `retry = { delays = ["0s"] }`), "delay"},
 		"a delay too long in place":      {topic(good + `retry = { delays = ["25m"] }`), `of RabbitMQ's consumer timeout of 30m only 22m30s may be used; shorten it, use the strategy "republish" or "hybrid"`},
 		"a strategy that is none":        {topic(good + `retry = { delays = ["5s"], strategy = "sometimes" }`), `value must be one of: ["in_place" "broker_delayed" "republish" "hybrid"]`},

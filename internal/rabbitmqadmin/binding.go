@@ -97,10 +97,15 @@ func (c *Client) QueueBindings(ctx context.Context, vhost, queue string) ([]topo
 // ExchangeBindings lists the bindings that start at an exchange and those that lead to it. An exchange that does not
 // exist has none: RabbitMQ does not say that it is missing.
 func (c *Client) ExchangeBindings(ctx context.Context, vhost, exchange string) (source, destination []topology.Binding, err error) {
-	if source, err = c.exchangeBindings(ctx, vhost, exchange, rabbithole.BindingSource); err == nil {
+	if source, err = c.BindingsFrom(ctx, vhost, exchange); err == nil {
 		destination, err = c.exchangeBindings(ctx, vhost, exchange, rabbithole.BindingDestination)
 	}
 	return source, destination, err
+}
+
+// BindingsFrom lists the bindings that start at an exchange, none where it does not exist.
+func (c *Client) BindingsFrom(ctx context.Context, vhost, exchange string) ([]topology.Binding, error) {
+	return c.exchangeBindings(ctx, vhost, exchange, rabbithole.BindingSource)
 }
 
 // exchangeBindings lists the bindings of which an exchange is this end.

@@ -16,6 +16,9 @@ type LiveQueue struct {
 	Name, VHost                    string
 	Type                           topology.QueueType
 	Durable, AutoDelete, Exclusive bool
+	// Owner is the connection that an exclusive queue belongs to, as the broker names it: "10.0.0.7:51234 -> 10.0.0.1:5672". ""
+	// for any other queue, and in lists.
+	Owner string
 	// Arguments are those it was declared with. 4.x adds x-queue-type where it was left out.
 	Arguments topology.Arguments
 	// Policy is the name of the policy that applies; "" without one. [Client.Queue] has it from the statistics, up to 10 s late.
@@ -38,6 +41,7 @@ type wireQueue struct {
 	Durable        boolean            `json:"durable"`
 	AutoDelete     boolean            `json:"auto_delete"`
 	Exclusive      boolean            `json:"exclusive"`
+	Owner          connectionName     `json:"owner_pid_details"`
 	Arguments      topology.Arguments `json:"arguments"`
 	Policy         string             `json:"policy"`
 	State          string             `json:"state"`
@@ -55,17 +59,32 @@ func (f *boolean) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-var _ json.Unmarshaler = (*boolean)(nil)
+// connectionName reads a connection's name from its details, which are "" or "none" where there is no connection.
+type connectionName string
+
+func (n *connectionName) UnmarshalJSON(text []byte) error {
+	var details struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(text, &details) // other than an object has no name
+	*n = connectionName(details.Name)
+	return nil
+}
+
+var (
+	_ json.Unmarshaler = (*boolean)(nil)
+	_ json.Unmarshaler = (*connectionName)(nil)
+)
 
 const (
 	columnsList   = "name,vhost,type,durable,auto_delete,exclusive,arguments,policy,state"
-	columnsSingle = columnsList + ",consumers,messages,messages_ready,messages_unacknowledged"
+	columnsSingle = columnsList + ",owner_pid_details,consumers,messages,messages_ready,messages_unacknowledged"
 )
 
 func (w wireQueue) live() LiveQueue {
 	return LiveQueue{
 		Name: w.Name, VHost: w.VHost, Type: w.Type,
-		Durable: bool(w.Durable), AutoDelete: bool(w.AutoDelete), Exclusive: bool(w.Exclusive),
+		Durable: bool(w.Durable), AutoDelete: bool(w.AutoDelete), Exclusive: bool(w.Exclusive), Owner: string(w.Owner),
 		Arguments: w.Arguments, Policy: w.Policy, State: w.State, Consumers: w.Consumers,
 		Messages: w.Messages, Ready: w.Ready, Unacknowledged: w.Unacknowledged,
 	}

@@ -48,6 +48,9 @@ func ParseDuration(s string) (time.Duration, error) {
 		letters := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµμ"))
 		unit := rest[:letters]
 		rest = rest[letters:]
+		if strings.HasPrefix(rest, ".") && unit == "" {
+			return fail("decimals are not taken, a smaller unit does it: 1500ms is 1.5s")
+		}
 		if unit == "" {
 			return fail(fmt.Sprintf("%s has no unit", number))
 		}

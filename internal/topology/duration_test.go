@@ -52,7 +52,7 @@ func TestParseDurationRefuses(t *testing.T) {
 		"5":                     "5 has no unit",
 		"-5s":                   `a whole number was expected at "-5s"`,
 		"+5s":                   "a whole number was expected",
-		"1.5s":                  "1 has no unit",
+		"1.5s":                  "decimals are not taken, a smaller unit does it: 1500ms is 1.5s",
 		" 5s":                   "a whole number was expected",
 		"5s ":                   "a whole number was expected",
 		"5 s":                   "5 has no unit",

@@ -113,7 +113,7 @@ var effects = map[string]effect{
 	},
 	"x-quorum-initial-group-size": replicas,
 	"x-quorum-target-group-size":  replicas,
-	"x-queue-leader-locator":      placement,
+	ArgLeaderLocator:              placement,
 	"x-queue-master-locator":      placement,
 	"x-queue-mode":                storage,
 	"x-queue-version":             storage,

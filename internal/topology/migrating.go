@@ -12,6 +12,9 @@ const ArgAlternateExchange = "alternate-exchange"
 // takes arguments of exchanges that it does not know and gives them no meaning.
 const argReplacing = "x-redeliver-replacing"
 
+// argHolder says, on the queue that locks a migration, who holds it. The same goes for arguments of queues.
+const argHolder = "x-redeliver-holder"
+
 // Migrating are the objects that exist while a queue's arguments change. Their names end in what is reserved under every
 // convention.
 type Migrating struct {
@@ -20,6 +23,9 @@ type Migrating struct {
 	// Switch is the exchange that everything published to the queue goes through, and Branch its alternate exchange: what
 	// the switch has no binding for goes there. Both are durable fanouts.
 	Switch, Branch string
+	// Lock is a queue that never has a message, exclusive to the connection of the one run that may work. It has the branch's
+	// name, for which a user needs the same permissions.
+	Lock string
 }
 
 // Migrating are the objects that exist while a queue becomes q. The queue among them takes what q would: it is of q's
@@ -39,7 +45,8 @@ func (q Queue) Migrating() Migrating {
 	if _, ok := args[ArgDeadLetterStrategy]; ok {
 		args[ArgOverflow] = "reject-publish" // which at-least-once takes
 	}
-	return Migrating{Queue: Queue{Name: name, Type: q.Type, Arguments: args}, Switch: name, Branch: name + migratingSuffix}
+	branch := name + migratingSuffix
+	return Migrating{Queue: Queue{Name: name, Type: q.Type, Arguments: args}, Switch: name, Branch: branch, Lock: branch}
 }
 
 // Validate refuses names that RabbitMQ cannot have.
@@ -62,4 +69,15 @@ func Replacing(switchArguments Arguments) (Arguments, bool) {
 	text, ok := switchArguments[argReplacing].(string)
 	var args Arguments
 	return args, ok && json.Unmarshal([]byte(text), &args) == nil
+}
+
+// LockArguments are the arguments of the lock, which also say who holds it.
+func (m Migrating) LockArguments(holder string) Arguments {
+	return Arguments{ArgQueueType: string(Classic), argHolder: holder}
+}
+
+// Holder is who holds a lock, as its arguments tell; "" where they do not.
+func Holder(lockArguments Arguments) string {
+	holder, _ := lockArguments[argHolder].(string)
+	return holder
 }

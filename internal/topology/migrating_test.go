@@ -41,6 +41,9 @@ func TestMigrating(t *testing.T) {
 					}
 				}
 			}
+			if got := Holder(m.LockArguments("me")); got != "me" || m.Lock == m.Queue.Name {
+				t.Errorf("the lock %q is held by %q", m.Lock, got)
+			}
 			before := Arguments{ArgMessageTTL: int64(9007199254740993), "x-other": map[string]any{"a": "ü"}}
 			if got, ok := Replacing(m.SwitchArguments(before)); !ok || CanonicalJSON(got) != CanonicalJSON(before) {
 				t.Errorf("the switch says that the queue was %v (%v), not %v", got, ok, before)

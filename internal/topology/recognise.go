@@ -144,6 +144,9 @@ func GuessIdentity(role Role, vhost, name string, arguments Arguments) (id Ident
 				far++
 			}
 		}
+		if key, routed := arguments[ArgDeadLetterKey]; routed && role == RoleWork && key != candidate.DeadLetterQueueName() {
+			far += 10 // a dead-letter queue may have a name of its own, but the convention's is likelier
+		}
 		if !ok || far < least {
 			id, least, ok = candidate, far, true
 		}

@@ -34,6 +34,9 @@ const (
 	// MinMessageSize and MaxMessageSize are in bytes; the maximum is the default.
 	MinMessageSize = 1024
 	MaxMessageSize = 1_048_576
+	// OldMaxMessageSize is the maximum and the default in regions that do not have the larger one, and what queues have that
+	// were made before there was one.
+	OldMaxMessageSize = 262_144
 
 	MinKMSReuse     = time.Minute
 	DefaultKMSReuse = 5 * time.Minute
@@ -101,7 +104,7 @@ type SQSQueueSettings struct {
 	Delay time.Duration
 	// ReceiveWait is how long a receive waits for a message where it does not say so itself; 0 is not at all.
 	ReceiveWait time.Duration
-	// MaxMessageSize is in bytes; 0 is [MaxMessageSize].
+	// MaxMessageSize is in bytes; 0 leaves it to AWS: [MaxMessageSize], or [OldMaxMessageSize] where that is the default.
 	MaxMessageSize int
 	// SSE is the mode of server-side encryption; "" is [SSEKMS] where there is a key, else [SSEManaged].
 	SSE string
@@ -171,7 +174,8 @@ func (e SQSDeadEnd) QueueName() string {
 	}
 }
 
-func (e SQSDeadEnd) sourceQueue() string {
+// SourceQueueName is the name of the queue whose messages SQS moves to a dead-letter queue.
+func (e SQSDeadEnd) SourceQueueName() string {
 	if e.SourceQueue == "" {
 		return e.WorkQueueName()
 	}

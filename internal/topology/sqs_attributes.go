@@ -73,7 +73,7 @@ func (e SQSDeadEnd) Attributes() (SQSAttributes, error) {
 	if !e.Placed() {
 		return nil, fmt.Errorf("dead-letter queue %q of topic %q: %w", e.QueueName(), e.Topic, errUnplaced)
 	}
-	attributes[AttrRedriveAllowPolicy] = CanonicalJSON(map[string]any{redrivePermission: "byQueue", redriveSources: []any{e.ARN(e.sourceQueue())}})
+	attributes[AttrRedriveAllowPolicy] = CanonicalJSON(map[string]any{redrivePermission: "byQueue", redriveSources: []any{e.ARN(e.SourceQueueName())}})
 	return attributes, nil
 }
 
@@ -93,11 +93,14 @@ func (q SQSQueueSettings) attributes(fifo bool, retention time.Duration) SQSAttr
 		AttrRetention:         seconds(cmp.Or(q.Retention, retention)),
 		AttrDelay:             seconds(q.Delay),
 		AttrReceiveWait:       seconds(q.ReceiveWait),
-		AttrMaxMessageSize:    strconv.Itoa(cmp.Or(q.MaxMessageSize, MaxMessageSize)),
+		AttrMaxMessageSize:    "",
 		AttrManagedSSE:        strconv.FormatBool(q.sse() == SSEManaged),
 		AttrKMSKey:            "",
 		AttrPolicy:            "",
 		AttrRedrivePolicy:     "", AttrRedriveAllowPolicy: "",
+	}
+	if q.MaxMessageSize != 0 {
+		a[AttrMaxMessageSize] = strconv.Itoa(q.MaxMessageSize)
 	}
 	if q.sse() == SSEKMS {
 		a[AttrKMSKey] = q.KMSKey
@@ -151,7 +154,7 @@ func SQSSettingsOf(have SQSAttributes, role Role) SQSQueueSettings {
 		Delay: live.Delay(), ReceiveWait: live.seconds(AttrReceiveWait), KMSKey: live[AttrKMSKey], Policy: live[AttrPolicy],
 		ContentBasedDeduplication: live[AttrContentBasedDedup] == "true",
 	}
-	if size := live.MaxMessageSize(); size != MaxMessageSize {
+	if size := live.MaxMessageSize(); size != MaxMessageSize && size != OldMaxMessageSize {
 		q.MaxMessageSize = size
 	}
 	switch {
@@ -177,6 +180,18 @@ func (a SQSAttributes) Retention() time.Duration { return a.seconds(AttrRetentio
 
 // Delay is how long a sent message waits before it is received for the first time.
 func (a SQSAttributes) Delay() time.Duration { return a.seconds(AttrDelay) }
+
+// IdleWait is how long a message waits that was received and that nobody does anything about, cut to what can be the delay
+// of so many retries: they fit into the retention and, on a FIFO queue, into one receive.
+func (a SQSAttributes) IdleWait(retries int, jitter float64) time.Duration {
+	longest := float64(SQSHoldBound)
+	if !a.FIFO() {
+		longest *= float64(retries)
+	}
+	longest = min(longest, float64(a.Retention()-a.Delay()-time.Second))
+	fits := time.Duration(longest/(float64(retries)*(1+jitter))) / time.Second * time.Second
+	return max(time.Second, min(fits, max(a.VisibilityTimeout(), DefaultVisibilityTimeout)))
+}
 
 // MaxMessageSize is in bytes.
 func (a SQSAttributes) MaxMessageSize() int { return int(a.number(AttrMaxMessageSize)) }

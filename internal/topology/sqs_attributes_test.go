@@ -12,7 +12,7 @@ import (
 func TestSQSAttributes(t *testing.T) {
 	t.Parallel()
 	usual := SQSAttributes{
-		"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0", "MaximumMessageSize": "1048576",
+		"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0", "MaximumMessageSize": "",
 		"SqsManagedSseEnabled": "true", "KmsMasterKeyId": "", "Policy": "", "RedriveAllowPolicy": "",
 		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-central-1:123456789012:orders-dlq","maxReceiveCount":11}`,
 	}
@@ -243,6 +243,67 @@ func TestSQSSettingsOf(t *testing.T) {
 	got := SQSSettingsOf(SQSAttributes{AttrRetention: "345600", AttrManagedSSE: "false"}, RoleDeadLetter)
 	if want := (SQSQueueSettings{Retention: DefaultRetention, SSE: SSENone}); !reflect.DeepEqual(got, want) {
 		t.Errorf("a dead-letter queue of AWS's defaults has the settings %+v", got)
+	}
+}
+
+// What is not configured is AWS's default, and that depends on where and when the queue was made.
+func TestSQSMessageSizeByDefault(t *testing.T) {
+	t.Parallel()
+	s := sqsPlain(t)
+	for _, tc := range []struct {
+		size       int
+		have, want string // want is what is set
+	}{
+		{0, "1048576", ""},
+		{0, "262144", ""},
+		{0, "", ""},
+		{0, "2048", "1048576"},
+		{MaxMessageSize, "262144", "1048576"},
+		{OldMaxMessageSize, "1048576", "262144"},
+		{OldMaxMessageSize, "262144", ""},
+	} {
+		s.MaxMessageSize = tc.size
+		want, err := s.Attributes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, sent := want.Set()[AttrMaxMessageSize]; sent != (tc.size != 0) {
+			t.Errorf("%d: the queue is made with %v", tc.size, want.Set())
+		}
+		have := want.Set()
+		have[AttrMaxMessageSize] = tc.have
+		if got := want.Repair(have)[AttrMaxMessageSize]; got != tc.want || (got == "") != (want.ManagedOn(have)[AttrMaxMessageSize] == have.Managed()[AttrMaxMessageSize]) {
+			t.Errorf("%d on a queue of %s: set to %q, shown as %v", tc.size, tc.have, got, want.ManagedOn(have))
+		}
+		if read := SQSSettingsOf(have, RoleWork).MaxMessageSize; tc.size == 0 && tc.want == "" && read != 0 {
+			t.Errorf("a queue of %s is read as %d", tc.have, read)
+		}
+	}
+}
+
+// A topic that is imported has a retry policy that it can have.
+func TestSQSIdleWait(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for _, visibility := range []string{"0", "30", "60", "39600", "43200"} {
+			for _, retention := range []string{"3600", "345600", "1209600"} {
+				for _, retries := range []int{1, 4, 10, 999} {
+					s := sqsPlain(t)
+					if s.FIFO = fifo; fifo {
+						s.DeadLetterQueue = "orders-dlq.fifo"
+					}
+					live := SQSAttributes{AttrVisibilityTimeout: visibility, AttrRetention: retention, AttrFIFO: map[bool]string{true: "true"}[fifo]}
+					wait := live.IdleWait(retries, DefaultJitter)
+					s.Retention, s.Retry = live.Retention(), RetryPolicy{MaxRetries: retries, Delays: []time.Duration{wait}, Jitter: DefaultJitter}
+					if err := s.Validate(); err != nil {
+						t.Errorf("FIFO %t, %ss, %d retries: %v", fifo, visibility, retries, err)
+					}
+					if usual := max(live.VisibilityTimeout(), DefaultVisibilityTimeout); retries == 1 && usual <= time.Minute && wait != usual {
+						t.Errorf("FIFO %t, %ss: waits %s", fifo, visibility, wait)
+					}
+				}
+			}
+		}
 	}
 }
 

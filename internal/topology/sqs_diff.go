@@ -51,6 +51,15 @@ func (a SQSAttributes) Managed() SQSAttributes {
 	return out
 }
 
+// ManagedOn is [SQSAttributes.Managed] on a queue that has the attributes have: of AWS's defaults, the one that is there.
+func (a SQSAttributes) ManagedOn(have SQSAttributes) SQSAttributes {
+	out := a.Managed()
+	if a[AttrMaxMessageSize] == "" && have.MaxMessageSize() == OldMaxMessageSize {
+		out[AttrMaxMessageSize] = strconv.Itoa(OldMaxMessageSize)
+	}
+	return out
+}
+
 // Set are the attributes to create a queue with: those that are set.
 func (a SQSAttributes) Set() SQSAttributes {
 	out := maps.Clone(a)
@@ -59,7 +68,8 @@ func (a SQSAttributes) Set() SQSAttributes {
 }
 
 // Repair are the attributes to set on a queue that has the attributes have, so that it has these. Where one of the
-// attributes of its encryption differs all of them are there. A queue cannot become a FIFO queue.
+// attributes of its encryption differs all of them are there. What SQS does not unset by "" is set to its default. A queue
+// cannot become a FIFO queue.
 func (a SQSAttributes) Repair(have SQSAttributes) SQSAttributes {
 	out := SQSAttributes{}
 	for _, d := range DiffSQSAttributes(a, have) {
@@ -69,7 +79,7 @@ func (a SQSAttributes) Repair(have SQSAttributes) SQSAttributes {
 		}
 		for _, name := range names {
 			if value, managed := a[name]; managed {
-				out[name] = value
+				out[name] = cmp.Or(value, sqsDefaults[name])
 			}
 		}
 	}
@@ -154,7 +164,7 @@ func (d SQSDifference) String() string {
 // DiffSQSAttributes compares the attributes of a live queue with those it should have, by meaning, and returns what
 // differs, sorted by name. Attributes that are not managed are not looked at, and an absent one has AWS's default.
 func DiffSQSAttributes(want, have SQSAttributes) []SQSDifference {
-	wanted, live := want.Managed(), have.Managed()
+	wanted, live := want.ManagedOn(have), have.Managed()
 	var out []SQSDifference
 	for _, name := range slices.Sorted(maps.Keys(sqsDefaults)) {
 		if wanted[name] == live[name] || (slices.Contains(fifoOnly, name) || name == AttrKMSReuse) && (wanted[name] == "" || live[name] == "") {

@@ -102,6 +102,9 @@ func (r support) needs(kind QueueType, version string) string {
 	return ""
 }
 
+// ArgLeaderLocator is where the leader of a queue is placed when it is created.
+const ArgLeaderLocator = "x-queue-leader-locator"
+
 // ArgQuorumGroupSize is how many replicas a quorum queue starts with.
 const ArgQuorumGroupSize = "x-quorum-initial-group-size"
 

@@ -12,4 +12,7 @@
 // It works with the least permission that answers. What the broker refuses to
 // show is [Unknown] and never taken for missing; [Report.Unseen] says what that
 // is, and why.
+//
+// [Manifest] is for RabbitMQ, and [SQS] for Amazon SQS, whose attributes
+// [topology.DiffSQSAttributes] compares.
 package verify

@@ -36,6 +36,8 @@ const (
 	KeyConsumers = "consumers"
 	// KeyWaiting: messages wait to be dead-lettered to a target that is not there.
 	KeyWaiting = "messages_waiting"
+	// KeyRedriveTarget: a queue of Amazon SQS leads to a dead-letter queue that is not there.
+	KeyRedriveTarget = "redrive_target"
 	// KeyType and KeyInternal are properties of an exchange.
 	KeyType     = "type"
 	KeyInternal = "internal"
@@ -64,12 +66,14 @@ type Object struct {
 
 // Report is a manifest held against a broker.
 type Report struct {
-	// VHost and Topic are the manifest's.
+	// VHost and Topic are the manifest's. A topic on Amazon SQS has no vhost.
 	VHost, Topic string
 	// Objects are everything that the manifest needs, in creation order: exchanges, queues, bindings.
 	Objects []Object
 	// Unseen says what the broker does not show to this user, one sentence each, with the reason.
 	Unseen []string
+	// Notes say what the broker shows to nobody, one sentence each.
+	Notes []string
 }
 
 // InOrder reports whether every object was seen to be there as the manifest says.

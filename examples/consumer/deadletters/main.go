@@ -1,5 +1,7 @@
 // Command deadletters takes the dead letters of a topic out of its dead-letter
-// queue into a file, one JSON document per line, for people to look into.
+// queue into a file, one JSON document per line, for people to look into. To look
+// without taking, and to have them back on the topic, there is the command
+// redeliver (redeliver dlq inspect, redeliver dlq replay).
 //
 //	AMQP_URL=amqp://user:password@localhost:5672 go run ./deadletters -manifest orders.manifest.json -out orders.dead.jsonl
 //
