@@ -9,6 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 )
 
 // nobody is a server that nobody may call.
@@ -88,6 +93,21 @@ func TestSQSUnknownConfiguration(t *testing.T) {
 	out := c.plan("-replace=terraform_data.endpoint")
 	expect(t, out, "1 to add, 0 to change, 1 to destroy", "Not compared with SQS")
 	c.apply("-destroy")
+}
+
+// TestSQSUnknownPolicy: a policy or a tag that another resource makes leaves the manifest known, which has neither.
+func TestSQSUnknownPolicy(t *testing.T) {
+	b := setupSQS(t)
+	const policy = `policy = jsonencode({ Version = "2012-10-17", Statement = [{ Sid = "sns", Effect = "Allow", Principal = { Service = "sns.amazonaws.com" }, Action = "sqs:SendMessage", ` +
+		`Resource = "arn:aws:sqs:us-east-1:000000000000:TOPIC", Condition = { ArnEquals = { "aws:SourceArn" = terraform_data.other.output } } }] })`
+	for more, unknown := range map[string]string{policy: "attributes", `tags = { team = "shop", other = terraform_data.other.id }`: "tags_all"} {
+		config := b.config("resource \"terraform_data\" \"other\" { input = \"arn:aws:sns:us-east-1:000000000000:orders\" }\n" + strings.ReplaceAll(sqsOrders(more), "TOPIC", "TOPIC-"+unknown))
+		checks := []plancheck.PlanCheck{
+			plancheck.ExpectKnownValue("redeliver_sqs_topic.orders", tfjsonpath.New("manifest"), knownvalue.NotNull()),
+			plancheck.ExpectUnknownValue("redeliver_sqs_topic.orders", tfjsonpath.New(unknown)),
+		}
+		b.runSQS(resource.TestStep{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: checks}}, unchanged(config))
+	}
 }
 
 // TestSQSElsewhere: a queue that the state has in another region is not looked for here.

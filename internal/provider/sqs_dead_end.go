@@ -142,6 +142,9 @@ func (r *sqsDeadEndResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	p.nameKnown(plan.Name, func() string { return r.importID(plan) })
 	p.settle(ctx, plan.Name.ValueString(), attributes)
+	if attributes != nil && r.role == topology.RoleDeadLetter && !plan.FIFO.ValueBool() {
+		p.warnOfRetention(ctx, r.spec(plan, p.place).SourceQueueName(), attributes.Retention())
+	}
 	if state != nil {
 		replaceChanged(resp, map[string][2]attr.Value{"name": {state.Name, plan.Name}})
 		p.end(ctx, state.Name.ValueString())

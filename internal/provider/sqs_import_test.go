@@ -79,7 +79,7 @@ func TestSQSImport(t *testing.T) {
 func TestSQSGeneratedConfiguration(t *testing.T) {
 	b := setupSQS(t)
 	b.make(b.name("-dlq"), map[string]string{"MessageRetentionPeriod": "1209600"})
-	b.make(b.topic, map[string]string{"VisibilityTimeout": "60", "RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"4"}`, b.service.QueueARN(b.name("-dlq")))})
+	b.make(b.topic, map[string]string{"VisibilityTimeout": "60", "MaximumMessageSize": "262144", "RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"4"}`, b.service.QueueARN(b.name("-dlq")))})
 	b.make(b.name("-lone.fifo"), map[string]string{"FifoQueue": "true", "KmsMasterKeyId": "alias/orders"})
 	c := b.commandLine(b.config(`
 import {
@@ -98,6 +98,7 @@ import {
 	before, lone := b.live(b.topic).Managed(), b.live(b.name("-lone.fifo")).Managed()
 	c.plan("-generate-config-out=generated.tf")
 	generated := readFile(t, c.dir+"/generated.tf")
+	expectNot(t, generated, "262144")
 	for _, want := range []string{`visibility_timeout = "1m"`, `max_retries = 3`, `delays = ["1m"]`, `kms_key = "alias/orders"`, `allow_message_loss = true`} {
 		expect(t, strings.Join(strings.Fields(generated), " "), want)
 	}

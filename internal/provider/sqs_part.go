@@ -86,7 +86,8 @@ func sqsPartAttributes(ctx context.Context, object, params string, retention tim
 		"receive_wait": length("How long a receive that does not say so itself waits for a message, at most `"+topology.FormatDuration(topology.MaxReceiveWait)+"`. Consumers of this project say it. Defaults to not at all.", 0),
 		"max_message_size": schema.Int64Attribute{
 			Optional: true, Validators: []validator.Int64{int64validator.Between(topology.MinMessageSize, topology.MaxMessageSize)},
-			MarkdownDescription: fmt.Sprintf("The largest message in bytes that SQS takes, `%d` to `%d`, which is the default.", topology.MinMessageSize, topology.MaxMessageSize),
+			MarkdownDescription: fmt.Sprintf("The largest message in bytes that SQS takes, `%d` to `%d`. Defaults to AWS's default, which is `%d`, or `%d` in some regions and of older queues: neither is drift.",
+				topology.MinMessageSize, topology.MaxMessageSize, topology.MaxMessageSize, topology.OldMaxMessageSize),
 		},
 		"encryption": schema.StringAttribute{
 			Optional: true, Validators: oneOf(topology.SSEModes()),
@@ -195,11 +196,12 @@ func (m *sqsPartModel) params() map[string]string {
 	return part.params()
 }
 
-// settings reads the configured settings of the queue, its tags among them. known is false while any of them is not known.
+// settings reads the configured settings of the queue, its tags among them. known is false while any of them is not known,
+// but for its access policy and its tags, on which nothing else depends: they are left out then.
 func (m *sqsPartModel) settings(ctx context.Context, diags *diag.Diagnostics) (q topology.SQSQueueSettings, known bool) {
 	for _, value := range []attr.Value{
 		m.VisibilityTimeout, m.Retention, m.Delay, m.ReceiveWait, m.MaxMessageSize, m.Encryption, m.KMSKey, m.KMSDataKeyReuse,
-		m.ContentBasedDeduplication, m.DeduplicationScope, m.ThroughputLimit, m.AccessPolicy, m.TagsAll,
+		m.ContentBasedDeduplication, m.DeduplicationScope, m.ThroughputLimit,
 	} {
 		if value.IsUnknown() {
 			return q, false

@@ -95,14 +95,23 @@ func (p *sqsPlanning) nameKnown(name types.String, id func() string) {
 	p.plan.ID = types.StringValue(id())
 }
 
-// settle plans the queue's attributes: nil are those that are not known yet. Where they are it is held against the live account.
+// settle plans the queue's attributes: nil are those that are not known yet. Where they are, all of them, it is held against
+// the live account.
 func (p *sqsPlanning) settle(ctx context.Context, name string, attributes topology.SQSAttributes) {
 	if attributes == nil {
 		p.plan.Attributes = types.MapUnknown(types.StringType)
 		return
 	}
-	p.plan.Attributes = stringMap(attributes.Managed())
 	p.rt.noteSQS(p.plan.ARN.ValueString(), attributes)
+	if p.plan.AccessPolicy.IsUnknown() {
+		p.plan.Attributes = types.MapUnknown(types.StringType)
+		return
+	}
+	managed := attributes.Managed()
+	if p.before != nil {
+		managed = attributes.ManagedOn(mapOf(ctx, p.before.Attributes))
+	}
+	p.plan.Attributes = stringMap(managed)
 	if p.place.client == nil || p.before != nil || p.replacing || !p.rt.asksLive(false) || p.rt.wasSeen(sqsKey(p.plan.ARN.ValueString())) {
 		return
 	}
@@ -199,6 +208,25 @@ func (rt *runtime) noteSQS(arn string, attributes topology.SQSAttributes) {
 		rt.sqs.noted = map[string]topology.SQSAttributes{}
 	}
 	rt.sqs.noted[arn] = attributes
+}
+
+// warnOfRetention says of a dead-letter queue that it is to keep messages for a shorter time than the live queue that redrives
+// to it. The topic may be changed by the same apply, which the plan of the dead-letter queue, made before, cannot know.
+func (p *sqsPlanning) warnOfRetention(ctx context.Context, source string, retention time.Duration) {
+	if p.place.client == nil || !p.rt.asksLive(p.before != nil) {
+		return
+	}
+	live, err := p.place.client.Attributes(ctx, p.place.address(source))
+	if err != nil {
+		return // there is none, or what cannot be asked is said elsewhere
+	}
+	target, _, _ := live.Attributes.RedriveTarget()
+	if target != p.plan.ARN.ValueString() || live.Attributes.Retention() <= retention {
+		return
+	}
+	p.resp.Diagnostics.AddAttributeWarning(path.Root("retention"), "A dead letter may be deleted as it arrives",
+		fmt.Sprintf("Queue %q redrives here and keeps messages for %s, and this queue is to keep them for %s. SQS counts from when a message was first sent, also here: what is older is deleted silently as it arrives. "+
+			"Raise retention to %s or more, or lower the topic's first.", source, topology.FormatDuration(live.Attributes.Retention()), topology.FormatDuration(retention), topology.FormatDuration(live.Attributes.Retention())))
 }
 
 // deadLetterRetention is how long a topic's dead-letter queue keeps a message, as this run plans it or as it is; 0 where that

@@ -35,6 +35,25 @@ func TestSQSStandingWarnings(t *testing.T) {
 	expectNot(t, b.commandLine(b.config(acknowledged)).plan(), "Every receive counts")
 }
 
+// TestSQSShortDeadLife: a dead-letter queue that keeps messages for a shorter time than its topic is seen from its own plan
+// too, and by an apply whose plan did not look.
+func TestSQSShortDeadLife(t *testing.T) {
+	b := setupSQS(t)
+	config := b.config(sqsOrders(""))
+	c := b.commandLine(config)
+	c.apply()
+	c.configure(strings.Replace(config, `"orders" {`, "\"orders\" {\n  retention = \"2d\"", 1))
+	expect(t, c.plan("-target=redeliver_sqs_dead_letter_queue.orders"), "A dead letter may be deleted as it arrives", "keeps messages for 4d", "2d")
+	c.configure(b.config(sqsOrders(`tags = { a = "b" }`)))
+	b.set(b.name("-dlq"), map[string]string{"MessageRetentionPeriod": "86400"})
+	expect(t, c.applyFails("-refresh=false"), "Could not apply the topic", "keeps messages for 1d and topic")
+	if tags := b.tags(b.topic); len(tags) > 0 {
+		t.Errorf("the topic was changed: %v", tags)
+	}
+	c.apply()
+	c.apply("-destroy")
+}
+
 // TestSQSDeadLetterQueueMissing: nothing redrives to a queue that is not there.
 func TestSQSDeadLetterQueueMissing(t *testing.T) {
 	b := setupSQS(t)

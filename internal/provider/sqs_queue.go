@@ -30,7 +30,10 @@ func (rt *runtime) finishSQS(ctx context.Context, plan *sqsPartModel) (sqsPlace,
 
 // finished sets the computed attributes that follow from the configuration alone, and returns the queue as it is to be.
 func (m *sqsPartModel) finished(ctx context.Context, address sqsadmin.Address, attributes topology.SQSAttributes) sqsadmin.Queue {
-	m.ARN, m.URL, m.Attributes = types.StringValue(address.ARN), types.StringValue(address.URL), stringMap(attributes.Managed())
+	m.ARN, m.URL = types.StringValue(address.ARN), types.StringValue(address.URL)
+	if m.Attributes.IsUnknown() {
+		m.Attributes = stringMap(attributes.Managed())
+	}
 	return sqsadmin.Queue{Address: address, Attributes: attributes, Tags: mapOf(ctx, m.TagsAll)}
 }
 

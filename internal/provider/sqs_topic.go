@@ -144,21 +144,28 @@ func (r *sqsTopicResource) finish(ctx context.Context, plan *sqsTopicModel, diag
 }
 
 // awaitSQSDeadEnds refuses a topic whose dead-letter or parked queue is not there. It waits for one that the same apply makes
-// at the same time, because the configuration spells its name instead of referring to it.
+// at the same time, because the configuration spells its name instead of referring to it, or gives a longer retention: the
+// plan may have seen neither.
 func awaitSQSDeadEnds(ctx context.Context, place sqsPlace, spec topology.SQSSpec) error {
 	for _, queue := range []string{spec.DeadLetterQueue, spec.ParkedQueue} {
 		if queue == "" {
 			continue
 		}
 		for deadline := time.Now().Add(routeWait); ; {
-			_, err := place.client.Attributes(ctx, place.address(queue))
+			live, err := place.client.Attributes(ctx, place.address(queue))
+			if err == nil && queue == spec.DeadLetterQueue {
+				spec.DeadLetterRetention = live.Attributes.Retention()
+				err = spec.Validate()
+			} else if err != nil && !errors.Is(err, sqsadmin.ErrNotFound) {
+				return err
+			}
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, sqsadmin.ErrNotFound) {
-				return err
-			}
 			if time.Now().After(deadline) {
+				if !errors.Is(err, sqsadmin.ErrNotFound) {
+					return err
+				}
 				return fmt.Errorf("queue %q does not exist in region %s of account %s, so that what topic %q sets aside there would be lost; nothing was changed. "+
 					"Take the name from the resource of the queue, so that it comes first", queue, place.where.Region, place.where.Account, spec.Topic)
 			}

@@ -64,7 +64,7 @@ func (*sqsTopicResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"dead_letter_via": schema.StringAttribute{
 				Optional: true, Validators: oneOf(topology.DeadLetterVias()),
 				MarkdownDescription: "How a message that failed for good reaches the dead-letter queue: `redrive` (SQS moves it by the redrive policy, whose `maxReceiveCount` is `max_retries` + 1; the default) or " +
-					"`send` (the consumer sends it there with the reason and then deletes it, which takes permission to send; the redrive policy stays as a backstop with headroom).",
+					"`send` (the consumer sends it there with the reason and then deletes it, which takes permission to send; the redrive policy stays, with room for crashes).",
 			},
 			"retry": schema.SingleNestedAttribute{
 				Optional: true,
@@ -167,7 +167,7 @@ func (m *sqsTopicModel) workQueue() types.String {
 
 // recognise fills in what SQS tells about a topic that is being imported. Delays are in no queue: what is chosen is what a
 // message waits that nobody does anything about, so that the configuration which the command line writes down is valid, and
-// says what to look at.
+// says what to look at: cut to what as many retries can wait.
 func (m *sqsTopicModel) recognise(live topology.SQSAttributes) {
 	m.recogniseSettings(live, topology.RoleWork)
 	arn, count, ok := live.RedriveTarget()
@@ -178,7 +178,7 @@ func (m *sqsTopicModel) recognise(live topology.SQSAttributes) {
 	if _, queue, err := topology.ParseSQSARN(arn); err == nil {
 		m.DeadLetterQueue = types.StringValue(queue)
 	}
-	m.Retry = sqsRetried(count-1, topology.FormatDuration(max(live.VisibilityTimeout(), topology.DefaultVisibilityTimeout)))
+	m.Retry = sqsRetried(count-1, topology.FormatDuration(live.IdleWait(max(1, count-1), topology.DefaultJitter)))
 }
 
 // sqsRetried is the retry policy of a topic whose messages are retried so often, after this delay.

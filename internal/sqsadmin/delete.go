@@ -90,8 +90,33 @@ func (c *Client) Delete(ctx context.Context, d Deletion) error {
 	})
 }
 
-// checkUnused refuses a queue that holds messages or that another one redrives to.
+// checkUnused refuses a queue that holds messages or that another one redrives to. It gives the other one time to go that
+// is deleted beside it.
 func (c *Client) checkUnused(ctx context.Context, q Address) error {
+	if err := c.checkEmpty(ctx, q); err != nil {
+		return err
+	}
+	for n := range counts {
+		by, err := c.PointingAt(ctx, q)
+		switch {
+		case err != nil:
+			return err
+		case len(by) == 0 && n == 0:
+			return nil
+		case len(by) == 0:
+			return c.checkEmpty(ctx, q) // of what was redriven meanwhile
+		case n == counts-1:
+			return &PointedAtError{ARN: q.ARN, By: by}
+		}
+		if sleep(ctx, c.pace.count) != nil {
+			return &PointedAtError{ARN: q.ARN, By: by}
+		}
+	}
+	return nil
+}
+
+// checkEmpty refuses a queue that holds messages.
+func (c *Client) checkEmpty(ctx context.Context, q Address) error {
 	for n := range counts {
 		if n > 0 {
 			if err := sleep(ctx, c.pace.count); err != nil {
@@ -105,13 +130,6 @@ func (c *Client) checkUnused(ctx context.Context, q Address) error {
 		if depth := live.Depth(); depth.Total() > 0 {
 			return &NotEmptyError{ARN: q.ARN, Depth: depth}
 		}
-	}
-	by, err := c.PointingAt(ctx, q)
-	if err != nil {
-		return err
-	}
-	if len(by) > 0 {
-		return &PointedAtError{ARN: q.ARN, By: by}
 	}
 	return nil
 }

@@ -38,7 +38,10 @@ func TestDelete(t *testing.T) {
 		// The list of sources lags.
 		"no longer redriven to": {reads: []answer{none, none, none, redriving("mails", "arn:aws:sqs:eu-west-1:123456789012:other"), missing()}, sources: sources, deleted: true},
 		"the source is gone":    {reads: []answer{none, none, none, missing()}, sources: sources, deleted: true},
-		"gone already":          {reads: []answer{missing()}},
+		// It is deleted beside this one.
+		"the source goes":    {reads: []answer{none, none, none, redriving("mails", orders), missing(), none, none, none, missing()}, sources: sources, deleted: true},
+		"redriven meanwhile": {reads: []answer{none, none, none, redriving("mails", orders), missing(), count("1", "0", "0")}, sources: sources, wantError: []string{"1 waiting"}},
+		"gone already":       {reads: []answer{missing()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
