@@ -33,7 +33,8 @@ const (
 	EventAcked EventKind = "acked"
 	// EventRetried: the message waits for Delay and is then retried.
 	EventRetried EventKind = "retried"
-	// EventDeferred: the message waits for Delay and then comes back, uncounted.
+	// EventDeferred: the message waits for Delay and then comes back, uncounted except on Amazon SQS, which
+	// counts every receive.
 	EventDeferred EventKind = "deferred"
 	// EventDeadLettered: the message went to the dead-letter queue.
 	EventDeadLettered EventKind = "dead_lettered"

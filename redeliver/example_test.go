@@ -70,7 +70,8 @@ func (e *httpError) Outcome() redeliver.Outcome {
 	return redeliver.Retry(e)
 }
 
-// A message whose prerequisite has not arrived waits, uncounted.
+// A message whose prerequisite has not arrived waits. On RabbitMQ that is not counted; Amazon SQS
+// counts every receive.
 func ExampleDefer() {
 	arrived := map[string]bool{}
 	handler := redeliver.HandlerFunc(func(_ context.Context, msg *redeliver.Message) redeliver.Outcome {

@@ -66,7 +66,7 @@ type Stats struct {
 
 	// InFlight is how many messages count as in flight at this moment because of this consumer: those that it has, and
 	// those that it gave back to wait for their next attempt. A standard queue of Amazon SQS can have 120,000 of them, and
-	// delivers no more beyond that. 0 on RabbitMQ.
+	// delivers no more beyond that: add up those of all processes. 0 on RabbitMQ.
 	InFlight int
 	// Held is how many messages wait at this moment to be retried, deferred or published again.
 	Held int

@@ -48,6 +48,8 @@ type Action struct {
 	Until time.Time
 	// Hops says that the wait is longer than Target's, so that the copy carries the time before which no handler gets it.
 	Hops bool
+	// Tries is how often its copy was not taken.
+	Tries int
 	// Reason is why; nil where the handler gave none.
 	Reason error
 	// Cause says which rule led to a final fate.
@@ -166,6 +168,9 @@ func (p *Policy) Hop(f Facts, remaining time.Duration) Action {
 	return p.asked(remaining, a)
 }
 
+// mostTries is how many copies are sent in vain before a redrive policy carries a message.
+const mostTries = 50
+
 // DecideUnpublished says what becomes of a message whose copy was not taken.
 //
 //   - A copy for a hold queue: the message waits the delay in place. Under hybrid, where the hold queue is missing, it is
@@ -173,7 +178,9 @@ func (p *Policy) Hop(f Facts, remaining time.Duration) Action {
 //   - A copy that can never be published: the message is rejected, where the queue has a dead-letter exchange.
 //   - A copy for the dead-letter or the parked queue: where the strategy republishes and the queue has a dead-letter
 //     exchange, the message is rejected, once, and the broker carries it. Else it waits the delay of its tier and is
-//     published again: giving it up would lose it.
+//     published again: giving it up would lose it. Where the broker waits, that goes on for mostTries copies and for as
+//     long as there is time; then the redrive policy carries it: handed out again and again, it would end with the
+//     queue's retention.
 //
 // A message that waits to be published again goes back to the broker when the
 // consumer timeout is near.
@@ -185,7 +192,12 @@ func (p *Policy) DecideUnpublished(f Facts, a Action, why error) Action {
 	case p.BrokerDeadLetters && never:
 		return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: errors.Join(why, a.Reason), Cause: CauseUnpublishable}
 	case !a.Fate.waits():
-		return p.hold(f, a, p.delay(f.RetryCount, f.Random))
+		a.Tries++
+		delay := p.delay(f.RetryCount, f.Random)
+		if p.BrokerWaits && p.BrokerDeadLetters && (a.Tries >= mostTries || delay > p.possible(f)) {
+			return Action{Fate: FateDeadLettered, Verb: VerbDeadLetter, Reason: a.Reason, Cause: a.Cause}
+		}
+		return p.hold(f, a, delay)
 	case errors.Is(why, ErrNoQueue) && p.Strategy == topology.Hybrid && a.Asked <= p.possible(f):
 		a.Target, a.Hops, a.Verb = nil, false, p.inPlaceVerb(a.Fate)
 		return p.hold(f, a, max(a.Delay, a.Asked))

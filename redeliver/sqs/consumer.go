@@ -46,12 +46,13 @@ type Config struct {
 	// machine.
 	AWS *aws.Config
 
-	// Client is used instead of one made of AWS, Region and Endpoint.
+	// Client is used instead of one made of AWS, Region and Endpoint, none of which
+	// may be set then.
 	//
 	// Defaults to none.
 	Client *sqs.Client
 
-	// Region is the queues' region.
+	// Region is the queues' region. One that is not the manifest's is refused.
 	//
 	// Defaults to the manifest's.
 	Region string
@@ -99,6 +100,10 @@ func Open(ctx context.Context, cfg Config) (*Consumer, error) {
 // nil; else it is received again after a pause that grows with the number of its
 // receives, from a second to five minutes. Nothing is ever given up.
 //
+// The messages of a group of a FIFO queue come in order, but one that is received
+// again comes after those that were handled meanwhile: each is dealt with by
+// itself.
+//
 // Of cfg, Handler is not used, and neither are Consumer.MaxRetries,
 // MaxMessageSize and Sequence. The caller needs on the dead-letter queue what a
 // consumer needs on the work queue (build_iam_policy has it in the role operator).
@@ -140,7 +145,7 @@ func (cfg Config) open(ctx context.Context, doc topology.Manifest, o consumer.Op
 	o.Manifest, o.Config = doc, cfg.Consumer
 	o.Connect = func(m topology.Manifest, queue topology.ManifestQueue, targets []*topology.ManifestTarget) (consumer.Transport, consumer.Publisher, error) {
 		broker := transport.NewBroker(transport.Config{
-			Client: client, Topic: m.Topic, Queue: queue, Headers: m.Headers, AckEach: cfg.Consumer.AckEach,
+			Client: client, Topic: m.Topic, Queue: queue, Headers: m.Headers, AckEach: cfg.Consumer.AckEach, MaxReceives: m.MaxReceiveCount(),
 			Log: cfg.Consumer.WithDefaults().Logger.With("topic", m.Topic, "queue", queue.Name),
 		})
 		if len(targets) == 0 {
@@ -161,8 +166,17 @@ const connections = 64
 
 // client is the configured client, or one that is made.
 func (cfg Config) client(ctx context.Context, doc topology.Manifest) (*sqs.Client, error) {
-	if cfg.Client != nil {
+	region := ""
+	if parts := strings.Split(doc.WorkQueue.ARN, ":"); len(parts) > 3 { // arn:partition:sqs:region:account:name
+		region = parts[3]
+	}
+	switch {
+	case cfg.Client != nil && (cfg.AWS != nil || cfg.Region != "" || cfg.Endpoint != ""):
+		return nil, errors.New("Client is set, and so is AWS, Region or Endpoint, of which a client is made: leave out one or the other") //nolint:staticcheck // a field's name
+	case cfg.Client != nil:
 		return cfg.Client, nil
+	case cfg.Region != "" && region != "" && cfg.Region != region:
+		return nil, fmt.Errorf("the Region is %q, and the manifest's queue %s is in %q: leave out the Region, or take the manifest of the other region", cfg.Region, doc.WorkQueue.ARN, region)
 	}
 	var settings aws.Config
 	if cfg.AWS != nil {
@@ -176,11 +190,7 @@ func (cfg Config) client(ctx context.Context, doc topology.Manifest) (*sqs.Clien
 			return nil, fmt.Errorf("configuring the AWS SDK: %w", err)
 		}
 	}
-	// arn:partition:sqs:region:account:name
-	if parts := strings.Split(doc.WorkQueue.ARN, ":"); len(parts) > 3 {
-		settings.Region = parts[3]
-	}
-	settings.Region = cmp.Or(cfg.Region, settings.Region)
+	settings.Region = cmp.Or(cfg.Region, region, settings.Region)
 	return sqs.NewFromConfig(settings, func(o *sqs.Options) {
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = aws.String(cfg.Endpoint)

@@ -24,6 +24,8 @@ type Config struct {
 	Queue topology.ManifestQueue
 	// Headers are the manifest's.
 	Headers topology.Headers
+	// MaxReceives is the maxReceiveCount that the manifest states; 0 where the queue has no redrive policy.
+	MaxReceives int
 	// AckEach deletes every message by itself and at once.
 	AckEach bool
 	// Log is told of what an operator wants to know.
@@ -44,6 +46,7 @@ type Broker struct {
 	trouble                    sync.Mutex
 	throttling, over, settling problem
 	polling                    problem
+	unmovedSeen                time.Time // when a message was seen last that the redrive policy should have moved
 }
 
 var (
@@ -132,6 +135,10 @@ func (b *Broker) Monitor() consumer.Monitored {
 	case recent(p) && p.count > 1:
 		m.Degraded = append(m.Degraded, fmt.Sprintf("receives from queue %q fail (%d in a row): %v", b.cfg.Queue.Name, p.count, p.err))
 	}
+	if !b.unmovedSeen.IsZero() && now.Sub(b.unmovedSeen) < unmovedPause+problemLasts {
+		m.Degraded = append(m.Degraded, fmt.Sprintf("queue %q has no redrive policy as the manifest states (maxReceiveCount %d): messages that failed for good stay in it; "+
+			"apply the Terraform configuration that has the topic", b.cfg.Queue.Name, b.cfg.MaxReceives))
+	}
 	if p := b.settling; recent(p) {
 		m.Degraded = append(m.Degraded, fmt.Sprintf("messages of queue %q could not be deleted or given back at once (%d requests): %v", b.cfg.Queue.Name, p.count, p.err))
 	}
@@ -141,7 +148,7 @@ func (b *Broker) Monitor() consumer.Monitored {
 	}
 	// A poll that waits is answered with nothing at the limit, and not with an error.
 	if waiting > topology.MaxInFlight*9/10 && !recent(b.over) {
-		m.Degraded = append(m.Degraded, fmt.Sprintf("%d messages of queue %q wait for their next attempt and are in flight, of which it may have %d: beyond that it delivers nothing; "+
+		m.Degraded = append(m.Degraded, fmt.Sprintf("%d messages of queue %q wait for their next attempt after this process gave them back (others have theirs), and are in flight, of which the queue may have %d: beyond that it delivers nothing; "+
 			"shorten the delays, or Reject what fails for long", waiting, b.cfg.Queue.Name, topology.MaxInFlight))
 	}
 	if p := b.over; recent(p) {

@@ -12,6 +12,10 @@ const (
 	// buriedMost bounds how many messages are remembered, and buriedFor how long each is, after it was seen last.
 	buriedMost = 10_000
 	buriedFor  = time.Hour
+	// A message that is received unmovedSlack times more than the redrive policy allows is not moved: the queue has not the
+	// policy that it should have. It is given back for unmovedPause, since nothing else ends its receives.
+	unmovedSlack = 10
+	unmovedPause = 5 * time.Minute
 )
 
 // buried remembers messages that failed for good, until the redrive policy has
@@ -94,10 +98,27 @@ func (s *session) dig(group string, only *lease) {
 		}
 		slices.SortFunc(out, func(a, b *lease) int { return cmp.Compare(b.tag, a.tag) })
 	}
+	now := time.Now()
 	for _, l := range out {
 		s.drop(l)
-		s.change(&change{lease: l}, s.b.fifo)
+		s.b.buried.add(l.id(), l.receives, now) // it was perhaps here for long
+		s.change(&change{lease: l, after: s.b.unmoved(l, now)}, s.b.fifo)
 	}
+}
+
+// unmoved is for how long a message is given back that is to be moved.
+func (b *Broker) unmoved(l *lease, now time.Time) time.Duration {
+	if b.cfg.MaxReceives == 0 || l.receives <= int64(b.cfg.MaxReceives)+unmovedSlack {
+		return 0
+	}
+	b.trouble.Lock()
+	defer b.trouble.Unlock()
+	if now.Sub(b.unmovedSeen) > unmovedPause {
+		b.cfg.Log.Error("a message is received more often than the redrive policy of the manifest allows, and was not moved to the dead-letter queue; apply the Terraform configuration that has the topic",
+			"message_id", l.id(), "receives", l.receives, "max_receive_count", b.cfg.MaxReceives)
+	}
+	b.unmovedSeen = now
+	return unmovedPause
 }
 
 // forget is called with b.mu held.

@@ -22,6 +22,8 @@ const (
 	// totalSlack is kept of the 12 hours that a message can be invisible, because the service counts from a moment before
 	// the answer came.
 	totalSlack = 10 * time.Second
+	// leaseTries is how many requests that hang there is time for in what is left of a lease.
+	leaseTries = 3
 )
 
 // lease is a message that this session has: its handle, and until when that may
@@ -144,20 +146,27 @@ func (s *session) keep() {
 func (s *session) due(now time.Time) []*lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil
-	}
 	var due, soon []*lease
-	for _, l := range s.leases {
+	look := func(l *lease) {
 		switch {
 		case !l.usable(now):
-			s.lose(l)
+			if s.leases[l.tag] != nil { // else it was settled, and its deletion comes too late
+				s.lose(l)
+			}
 		case l.renewing || s.extension(l, now) <= l.expires.Sub(now)+s.beat(): // it has all that it can have
 		case !now.Before(l.renew):
 			due = append(due, l)
 		case l.renew.Sub(now) < s.b.visibility/(2*renewPart):
 			soon = append(soon, l)
 		}
+	}
+	if !s.closed {
+		for _, l := range s.leases {
+			look(l)
+		}
+	}
+	for _, l := range s.settled {
+		look(l)
 	}
 	if len(due) == 0 {
 		return nil
@@ -185,7 +194,7 @@ func (s *session) renew(leases []*lease) {
 	now := time.Now()
 	s.mu.Lock()
 	leases = slices.DeleteFunc(leases, func(l *lease) bool { // settled, or lost, since
-		if s.leases[l.tag] != nil {
+		if s.keeps(l) {
 			return false
 		}
 		s.renewed(l)
@@ -193,7 +202,9 @@ func (s *session) renew(leases []*lease) {
 	})
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(leases))
 	extensions := make([]time.Duration, len(leases))
+	rest := topology.MaxVisibility
 	for i, l := range leases {
+		rest = min(rest, l.expires.Sub(now))
 		extensions[i] = s.extension(l, now)
 		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: entryID(i), ReceiptHandle: l.message.ReceiptHandle, VisibilityTimeout: sqsapi.Seconds(extensions[i])}
 	}
@@ -201,7 +212,7 @@ func (s *session) renew(leases []*lease) {
 	if len(leases) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.kept, sqsapi.Timeout)
+	ctx, cancel := context.WithTimeout(s.kept, within(rest))
 	defer cancel()
 	out, err := s.b.cfg.Client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &s.b.cfg.Queue.URL, Entries: entries}, sqsapi.Once)
 	if err != nil && s.kept.Err() == nil {
@@ -217,20 +228,27 @@ func (s *session) renew(leases []*lease) {
 	}
 	for i, l := range leases {
 		s.renewed(l)
-		if s.leases[l.tag] == nil || err != nil {
+		if !s.keeps(l) || err != nil {
 			continue
 		}
 		if f, bad := failed[i]; !bad {
 			s.extend(l, now, extensions[i])
 		} else if err := sqsapi.EntryError(f); sqsapi.Again(f) {
 			s.b.note(&s.b.settling, err)
-		} else {
+		} else if s.settled[l.tag] == nil { // else it may be deleted by now
 			s.b.cfg.Log.Warn("a message's lease could not be extended", "message_id", l.id(), "error", err)
 			l.expires = time.Time{} // its handle is of no use
 			s.lose(l)
 		}
 	}
 }
+
+// keeps says that a lease is to be extended. s.mu is held.
+func (s *session) keeps(l *lease) bool { return s.leases[l.tag] != nil || s.settled[l.tag] != nil }
+
+// within bounds a request for leases that last for rest yet, so that one that
+// hangs leaves time for others.
+func within(rest time.Duration) time.Duration { return min(sqsapi.Timeout, rest/leaseTries) }
 
 // renewed goes on with a lease after a request to extend it. s.mu is held.
 func (s *session) renewed(l *lease) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -22,8 +23,7 @@ const (
 	typeBinary = "Binary"
 )
 
-// headerTrace is the one system attribute that a sender can set. No attribute of
-// a publisher's begins like it.
+// headerTrace is the one system attribute that a sender can set.
 const headerTrace = "AWSTraceHeader"
 
 // maxAttributes is how many attributes a message can have.
@@ -109,7 +109,7 @@ func attributeOf(value any) (attribute types.MessageAttributeValue, ok bool) {
 	}
 	switch v := value.(type) {
 	case string:
-		return text(typeString, v)
+		return text(typeString, legal(v))
 	case []byte:
 		return types.MessageAttributeValue{DataType: aws.String(typeBinary), BinaryValue: v}, len(v) > 0
 	case bool:
@@ -135,6 +135,19 @@ func attributeOf(value any) (attribute types.MessageAttributeValue, ok bool) {
 	}
 }
 
+// legal is a text with every character replaced that the service takes in no
+// text, such as those that colour a terminal. What came from the service has none.
+func legal(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t', r == '\n', r == '\r', r >= ' ' && r <= 0xD7FF, r >= 0xE000 && r <= 0xFFFD, r >= 0x10000 && r <= utf8.MaxRune:
+			return r
+		default:
+			return utf8.RuneError
+		}
+	}, text)
+}
+
 // attributesOf are the attributes of a copy: the message's own, and those that
 // say why it failed as far as there is room. left are the names of those that
 // there is no room for.
@@ -147,7 +160,7 @@ func attributesOf(c consumer.Copy) (attributes map[string]types.MessageAttribute
 	for _, headers := range []map[string]any{own, c.Set} {
 		for _, name := range slices.Sorted(maps.Keys(headers)) { // which is left out is not by chance
 			attribute, ok := attributeOf(headers[name])
-			if !ok || strings.HasPrefix(name, "AWS") {
+			if !ok || strings.HasPrefix(name, "AWS.") || name == headerTrace {
 				continue
 			}
 			if _, replaces := attributes[name]; !replaces && len(attributes) >= maxAttributes {

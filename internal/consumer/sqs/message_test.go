@@ -70,3 +70,19 @@ func TestAttributesOfACopy(t *testing.T) {
 		t.Errorf("%+v", got["a0"])
 	}
 }
+
+// TestAttributesThatAreRefused: only the service's own names are left out, and no
+// text has characters that the service refuses.
+func TestAttributesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	got, _ := attributesOf(consumer.Copy{
+		Message: &redeliver.Message{Headers: map[string]any{"AWSAccount": "1", "AWS.x": "2", headerTrace: "3"}},
+		Set:     map[string]any{"error": "bad \x1b[31m\x00\uFFFE\tthing"},
+	})
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"AWSAccount", "error"}) {
+		t.Errorf("%q", names)
+	}
+	if text := *got["error"].StringValue; text != "bad \uFFFD[31m\uFFFD\uFFFD\tthing" {
+		t.Errorf("%q", text)
+	}
+}

@@ -18,6 +18,8 @@ const (
 	pollGrace = 500 * time.Millisecond
 	// mostPollers bounds the polls at a time.
 	mostPollers = 16
+	// linger is how long a poll waits for room for a full batch, where there is room for less.
+	linger = 250 * time.Millisecond
 )
 
 // poll is a request for messages that is on its way.
@@ -66,7 +68,7 @@ func (s *session) poll() {
 			attempt = ""
 			s.b.fine(&s.b.polling)
 			if !s.arrived(n, out.Messages) {
-				break
+				return
 			}
 			continue
 		}
@@ -87,6 +89,11 @@ func (s *session) poll() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.leave()
+}
+
+// leave ends a poller: with the last one, nothing more comes. s.mu is held.
+func (s *session) leave() {
 	if s.pollers--; s.pollers == 0 {
 		s.stopPolling()
 		close(s.inbox)
@@ -94,19 +101,35 @@ func (s *session) poll() {
 	}
 }
 
-// reserve waits until there is room for a full answer. It returns false when
-// nothing more is to be received.
+// reserve waits until there is room for a full answer, or for a smaller one and
+// that for a while: a message that takes long is not to keep others from being
+// received. It returns false when nothing more is to be received.
 func (s *session) reserve() (n int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var since time.Time
 	for !s.stopped && s.free() < s.batch {
+		switch {
+		case s.free() <= 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+			defer time.AfterFunc(linger, s.wake).Stop()
+		case time.Since(since) >= linger:
+			return s.ask(s.free())
+		}
 		s.room.Wait()
 	}
 	if s.stopped {
 		return 0, false
 	}
-	s.reserved += s.batch
-	return s.batch, true
+	return s.ask(s.batch)
+}
+
+// ask reserves room for n messages. s.mu is held.
+func (s *session) ask(n int) (int, bool) {
+	s.reserved += n
+	return n, true
 }
 
 // free is how many more messages there is room for. What is settled and not yet
@@ -163,11 +186,10 @@ func (s *session) arrived(n int, messages []types.Message) (more bool) {
 	}
 	s.room.Broadcast()
 	switch {
-	case s.stopped:
+	case s.stopped, len(messages) == 0 && s.pollers > 1:
+		s.leave()
 		return false
-	case len(messages) == 0 && s.pollers > 1:
-		return false
-	case len(messages) == n && s.pollers < mostPollers && s.pollers*s.batch < s.prefetch:
+	case len(messages) == s.batch && s.pollers < mostPollers && s.pollers*s.batch < s.prefetch:
 		s.pollers++
 		go s.poll()
 	}

@@ -32,8 +32,11 @@ var _ consumer.Publisher = (*Publisher)(nil)
 // parcel is a copy on its way.
 type parcel struct {
 	entry types.SendMessageBatchRequestEntry
-	size  int
-	done  func(error)
+	// own are the message's own attributes: what the copy has when it was refused with those that were added. nil where it
+	// was, or where none were.
+	own  map[string]types.MessageAttributeValue
+	size int
+	done func(error)
 }
 
 // NewPublisher makes a publisher. It makes no request.
@@ -95,11 +98,18 @@ func (p *Publisher) pack(c consumer.Copy) (*parcel, error) {
 	if trace, ok := c.Message.Headers[headerTrace].(string); ok {
 		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{headerTrace: {DataType: aws.String(typeString), StringValue: &trace}}
 	}
-	if c.Target.Type == topology.FIFO {
-		group, id := c.Message.RoutingKey, c.Message.ID
-		entry.MessageGroupId, entry.MessageDeduplicationId = &group, &id
+	if c.Message.RoutingKey != "" { // a standard queue can have groups too
+		entry.MessageGroupId = &c.Message.RoutingKey
 	}
-	return &parcel{entry: entry, size: n}, nil
+	if c.Target.Type == topology.FIFO {
+		entry.MessageDeduplicationId = &c.Message.ID
+	}
+	made := &parcel{entry: entry, size: n}
+	if len(c.Set) > 0 {
+		c.Set = nil
+		made.own, _ = attributesOf(c)
+	}
+	return made, nil
 }
 
 func (p *Publisher) to(target *topology.ManifestTarget) *batcher[*parcel] {
@@ -153,12 +163,24 @@ func (p *Publisher) request(queue topology.ManifestQueue, batch []*parcel) {
 		}
 		for _, f := range out.Failed {
 			if i := entryIndex(f.Id); i >= 0 && i < len(batch) {
-				results[i] = sqsapi.EntryError(f)
+				if results[i] = sqsapi.EntryError(f); !sqsapi.Again(f) {
+					results[i] = fmt.Errorf("%w: %w", consumer.ErrUnpublishable, results[i])
+				}
 			}
 		}
 	}
+	var bare []*parcel
 	for i, made := range batch {
+		if errors.Is(results[i], consumer.ErrUnpublishable) && made.own != nil {
+			made.entry.MessageAttributes, made.own = made.own, nil
+			bare = append(bare, made)
+			continue
+		}
 		made.done(p.failure(queue, results[i]))
+	}
+	if len(bare) > 0 { // that the message gets there matters more than the reason
+		p.b.cfg.Log.Warn("copies were refused; sending them without the attributes that say why they failed", "target", queue.Name, "messages", len(bare))
+		p.request(queue, bare)
 	}
 }
 

@@ -37,7 +37,9 @@ type session struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	leases map[uint64]*lease
-	tags   uint64
+	// settled are those that are to be deleted, and are extended until they are.
+	settled map[uint64]*lease
+	tags    uint64
 	// reserved is how many messages polls have asked for, and polls are those that are on their way.
 	reserved int
 	polls    map[*poll]bool
@@ -58,7 +60,7 @@ func newSession(b *Broker, prefetch int) *session {
 	s := &session{
 		b: b, prefetch: prefetch, batch: min(prefetch, sqsapi.BatchMax),
 		inbox: make(chan *lease, prefetch), ended: make(chan struct{}),
-		leases: make(map[uint64]*lease), polls: make(map[*poll]bool),
+		leases: make(map[uint64]*lease), settled: make(map[uint64]*lease), polls: make(map[*poll]bool),
 	}
 	s.room.L = &s.mu
 	s.pausing, s.stopPausing = context.WithCancel(context.Background())
@@ -144,6 +146,7 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb, after time.Du
 	alone := s.b.fifo && len(s.leases) == 0
 	switch verb {
 	case consumer.VerbAck:
+		s.settled[l.tag] = l
 		s.deletes.add(l, alone)
 	default:
 		s.change(&change{lease: l, after: after}, alone)

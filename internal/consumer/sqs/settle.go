@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/sqsapi"
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
 // change is a message to be made visible after a while.
@@ -43,7 +44,14 @@ type outcome struct {
 
 // remove deletes messages.
 func (s *session) remove(batch []*lease) {
-	defer s.wake() // polls wait while too much is on its way
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, l := range batch {
+			delete(s.settled, l.tag)
+		}
+		s.room.Broadcast() // polls wait while too much is on its way
+	}()
 	rounds(s, batch, func(l *lease) *lease { return l }, nil, &s.unsent, func(ctx context.Context, batch []*lease) outcome {
 		entries := make([]types.DeleteMessageBatchRequestEntry, len(batch))
 		for i, l := range batch {
@@ -88,17 +96,20 @@ func rounds[E any](s *session, batch []E, lease func(E) *lease, done func(E), un
 	var pauses sqsapi.Backoff
 	for {
 		usable := batch[:0:0]
-		now := time.Now()
+		now, rest := time.Now(), topology.MaxVisibility
+		s.mu.Lock()
 		for _, e := range batch {
-			if lease(e).usable(now) {
+			if l := lease(e); l.usable(now) {
 				usable = append(usable, e)
+				rest = min(rest, l.expires.Sub(now))
 			}
 		}
+		s.mu.Unlock()
 		unsent.Add(int64(len(batch) - len(usable)))
 		if batch = usable; len(batch) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(s.settles, sqsapi.Timeout)
+		ctx, cancel := context.WithTimeout(s.settles, within(rest))
 		o := request(ctx, batch)
 		cancel()
 		failed := make(map[int]bool, len(o.failed))
@@ -147,7 +158,7 @@ func rounds[E any](s *session, batch []E, lease func(E) *lease, done func(E), un
 		if batch = again; len(batch) == 0 {
 			return
 		}
-		if !sqsapi.Sleep(s.settles, pauses.Next()) {
+		if !sqsapi.Sleep(s.settles, min(pauses.Next(), rest/leaseTries)) {
 			unsent.Add(int64(len(batch)))
 			return
 		}

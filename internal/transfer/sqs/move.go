@@ -21,6 +21,8 @@ const (
 	// queue may have messages on machines that were not asked.
 	pollWait   = 2
 	emptyPolls = 2
+	// clockSlack is how much the service's clock may be ahead of this machine's.
+	clockSlack = 5 * time.Second
 	// tries is how often a request is made in vain before the run ends.
 	tries = 8
 )
@@ -29,15 +31,17 @@ const (
 type run struct {
 	Options
 	Report
-	kept  kept
-	seen  map[string]bool
-	told  time.Time
-	begun time.Time
+	kept kept
+	seen map[string]bool
+	// looked is how many messages were there to be moved.
+	looked int
+	told   time.Time
+	begun  time.Time
 }
 
 // Move moves messages by sending each to the target and then deleting it. It
-// looks at no more messages than there were when it began. What is not moved is
-// invisible until the run is over.
+// moves no message that was sent after it began. What is not moved is invisible
+// until the run is over.
 func Move(ctx context.Context, o Options) (Report, error) {
 	r := &run{Options: o, Report: Report{Left: -1}, seen: make(map[string]bool), begun: time.Now()}
 	if err := o.validate(); err != nil {
@@ -63,11 +67,12 @@ func (r *run) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if empty++; len(messages) > 0 {
-			empty = 0
-		}
+		before := r.looked
 		if err := r.deal(ctx, messages); err != nil {
 			return err
+		}
+		if empty++; r.looked > before {
+			empty = 0
 		}
 		r.tell(false)
 		if err := r.kept.extend(ctx, time.Now()); err != nil {
@@ -82,9 +87,6 @@ func (r *run) wanted() int {
 	n := sqsapi.BatchMax
 	if r.Limit > 0 {
 		n = min(n, r.Limit-r.Moved-r.Doubtful)
-	}
-	if r.Found >= 0 {
-		n = min(n, r.Found-len(r.seen))
 	}
 	return max(0, n)
 }
@@ -114,9 +116,12 @@ func (r *run) deal(ctx context.Context, messages []types.Message) error {
 		id := aws.ToString(m.MessageId)
 		again := r.seen[id]
 		r.seen[id] = true
-		switch {
-		case again: // its time was over before the run was
+		if again || r.later(&m) { // its time was over before the run was, or it is none of the run's
 			r.kept.add(m)
+			continue
+		}
+		r.looked++
+		switch {
 		case r.Filter != nil && !r.Filter(&m):
 			r.Skipped++
 			r.kept.add(m)
@@ -185,6 +190,13 @@ func (r *run) move(ctx context.Context, messages []types.Message) error {
 		}
 	}
 	return r.remove(context.WithoutCancel(ctx), taken) // what was taken is to be deleted, whatever else
+}
+
+// later says that a message was sent after the run began, by the service's
+// clock: what the run itself brings about, perhaps.
+func (r *run) later(m *types.Message) bool {
+	ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64)
+	return err == nil && ms > r.begun.Add(clockSlack).UnixMilli()
 }
 
 func (r *run) keep(messages []types.Message) {

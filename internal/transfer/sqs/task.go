@@ -19,6 +19,8 @@ const (
 	maxTaskRate = 500
 	// lookEvery is how often a task is looked at.
 	lookEvery = time.Second
+	// listedWithin is how long a task may be missing in the list, which may be that of a moment ago.
+	listedWithin = 10 * time.Second
 	// cancelTimeout bounds the cancelling of a task.
 	cancelTimeout = 10 * time.Second
 )
@@ -42,11 +44,12 @@ func Task(ctx context.Context, o Options) (Report, error) {
 	if o.Rate > 0 {
 		in.MaxNumberOfMessagesPerSecond = aws.Int32(int32(o.Rate))
 	}
-	started, err := o.Client.StartMessageMoveTask(ctx, in)
+	before := newestTask(ctx, o)
+	started, err := o.Client.StartMessageMoveTask(ctx, in, sqsapi.Once)
 	if err != nil {
 		return r, fmt.Errorf("starting a message-move task from queue %q to queue %q: %w", o.Source.Name, o.Target.Name, sqsapi.Said(err))
 	}
-	err = follow(ctx, o, &r, started.TaskHandle)
+	err = follow(ctx, o, &r, started.TaskHandle, before)
 	if ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), cancelTask(o, &r, started.TaskHandle)) //nolint:contextcheck // it has ended
 	}
@@ -55,19 +58,23 @@ func Task(ctx context.Context, o Options) (Report, error) {
 }
 
 // follow looks at a task until it has ended.
-func follow(ctx context.Context, o Options, r *Report, handle *string) error {
+func follow(ctx context.Context, o Options, r *Report, handle *string, before int64) error {
+	begun := time.Now()
 	for sqsapi.Sleep(ctx, lookEvery) {
-		out, err := o.Client.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &o.Source.ARN})
+		out, err := o.Client.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &o.Source.ARN}, sqsapi.Once)
 		if err != nil && !sqsapi.Hopeless(err) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("looking at the message-move task of queue %q, which goes on: %w", o.Source.Name, sqsapi.Said(err))
 		}
-		if len(out.Results) == 0 {
-			return nil
+		task, found := taskOf(out.Results, handle, before)
+		if !found && time.Since(begun) < listedWithin {
+			continue
 		}
-		task := taskOf(out.Results, handle)
+		if !found {
+			return fmt.Errorf("the message-move task of queue %q was started, and the service does not list it: look at the queue", o.Source.Name)
+		}
 		r.Found = max(r.Found, int(aws.ToInt64(task.ApproximateNumberOfMessagesToMove)))
 		r.Moved = int(task.ApproximateNumberOfMessagesMoved)
 		if o.Progress != nil {
@@ -86,25 +93,39 @@ func follow(ctx context.Context, o Options, r *Report, handle *string) error {
 	return ctx.Err()
 }
 
-// taskOf is the task with a handle. One that has ended has none, and is the
-// newest: a queue has one at a time.
-func taskOf(tasks []types.ListMessageMoveTasksResultEntry, handle *string) types.ListMessageMoveTasksResultEntry {
-	newest := tasks[0]
-	for _, task := range tasks {
-		if task.TaskHandle != nil && *task.TaskHandle == aws.ToString(handle) {
-			return task
-		}
-		if task.StartedTimestamp > newest.StartedTimestamp {
-			newest = task
-		}
+// newestTask is when the newest task of the source began, by the service's clock; 0
+// where there was none, or the service does not say.
+func newestTask(ctx context.Context, o Options) (newest int64) {
+	ctx, cancel := context.WithTimeout(ctx, sqsapi.Timeout)
+	defer cancel()
+	out, err := o.Client.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &o.Source.ARN}, sqsapi.Once)
+	if err != nil {
+		return 0
+	}
+	for _, task := range out.Results {
+		newest = max(newest, task.StartedTimestamp)
 	}
 	return newest
+}
+
+// taskOf is the task with a handle. One that has ended has none, and is the
+// newest: a queue has one at a time. Those from before are others.
+func taskOf(tasks []types.ListMessageMoveTasksResultEntry, handle *string, before int64) (found types.ListMessageMoveTasksResultEntry, ok bool) {
+	for _, task := range tasks {
+		if task.TaskHandle != nil && *task.TaskHandle == aws.ToString(handle) {
+			return task, true
+		}
+		if task.StartedTimestamp > max(before, found.StartedTimestamp) {
+			found, ok = task, true
+		}
+	}
+	return found, ok
 }
 
 func cancelTask(o Options, r *Report, handle *string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 	defer cancel()
-	out, err := o.Client.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: handle})
+	out, err := o.Client.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: handle}, sqsapi.Once)
 	if err != nil {
 		return fmt.Errorf("cancelling the message-move task of queue %q, which may go on: %w", o.Source.Name, sqsapi.Said(err))
 	}
@@ -118,7 +139,7 @@ func left(ctx context.Context, o Options) int {
 	ctx, cancel := context.WithTimeout(ctx, sqsapi.Timeout)
 	defer cancel()
 	name := types.QueueAttributeNameApproximateNumberOfMessages
-	out, err := o.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &o.Source.URL, AttributeNames: []types.QueueAttributeName{name}})
+	out, err := o.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &o.Source.URL, AttributeNames: []types.QueueAttributeName{name}}, sqsapi.Once)
 	if err != nil {
 		return -1
 	}
