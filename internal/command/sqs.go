@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go/middleware"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/sqsadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/sqsapi"
@@ -55,28 +54,10 @@ func (a *app) sqs(ctx context.Context, m topology.Manifest) (*amazonSQS, error) 
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = aws.String(cfg.Endpoint)
 		}
-		o.APIOptions = append(o.APIOptions, entire)
 	})
 	b := &amazonSQS{admin: admin, client: client}
 	a.regions[region] = b
 	return b, nil
-}
-
-// entireFor is how long a request may go on that has begun.
-const entireFor = 2 * sqsapi.Timeout
-
-// entire lets a request end that has begun when the command is told to: of a receive that is cut off, SQS has handed out
-// messages that nobody can give back, and of a send nobody knows what became of it.
-func entire(stack *middleware.Stack) error {
-	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("entire",
-		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-			if err := ctx.Err(); err != nil {
-				return middleware.InitializeOutput{}, middleware.Metadata{}, err
-			}
-			whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), entireFor)
-			defer cancel()
-			return next.HandleInitialize(whole, in)
-		}), middleware.Before)
 }
 
 // attributes reads a queue. What to do about an error is said in the command's words.

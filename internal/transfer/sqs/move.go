@@ -270,7 +270,12 @@ func (f *final) Unwrap() error { return f.error }
 func again(ctx context.Context, request func(context.Context) error) error {
 	var pauses sqsapi.Backoff
 	for try := 1; ; try++ {
-		limited, cancel := context.WithTimeout(ctx, sqsapi.Timeout)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// A request that is under way is not cut off when ctx ends: of such a receive, SQS has handed out messages that
+		// nobody can give back, and of a send nobody knows what became of it.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), sqsapi.Timeout)
 		err := request(limited)
 		cancel()
 		if ctx.Err() != nil && err != nil {
