@@ -7,7 +7,8 @@
 //
 // It ends on SIGINT or SIGTERM, after the handlers that run have returned. The
 // folder service has a larger one: several topics, a codec, middleware, health
-// and OpenTelemetry; deadletters handles what failed for good.
+// and OpenTelemetry; deadletters handles what failed for good; onsqs is on Amazon
+// SQS.
 package main
 
 import (
