@@ -63,7 +63,7 @@ type order struct {
 }
 
 // handle says what becomes of an order.
-func handle(ctx context.Context, o order, msg *redeliver.Message) redeliver.Outcome {
+func handle(ctx context.Context, o order, _ *redeliver.Message) redeliver.Outcome {
 	if o.Address == "" {
 		return redeliver.Reject(errors.New("the order has no address"))
 	}
