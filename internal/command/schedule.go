@@ -207,7 +207,11 @@ func wait(m topology.Manifest, n int) (where string, delay, least, most time.Dur
 		if m.Broker == topology.BrokerSQS && m.Sequence == nil {
 			where = "the queue"
 		}
-		return where, delay, topology.Jitter(delay, m.Retry.Jitter, 0), topology.Jitter(delay, m.Retry.Jitter, 1)
+		least, most = topology.Jitter(delay, m.Retry.Jitter, 0), topology.Jitter(delay, m.Retry.Jitter, 1)
+		if where == "the queue" { // which waits in whole seconds, and never shorter
+			least, most = topology.RoundUp(least, time.Second), topology.RoundUp(most, time.Second)
+		}
+		return where, delay, least, most
 	}
 	least, most = delay, delay
 	for _, q := range m.HoldQueues {

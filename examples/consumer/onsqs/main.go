@@ -2,7 +2,7 @@
 // SQS, and what has failed there for good.
 //
 //	terraform output -raw orders_manifest > orders.manifest.json
-//	go run ./onsqs -manifest orders.manifest.json
+//	cd examples/consumer && go run ./onsqs -manifest /path/to/orders.manifest.json
 //
 // Credentials come from where the AWS SDK finds them; build_iam_policy says the
 // little that they must allow. The handlers are what they would be on RabbitMQ:
@@ -84,6 +84,6 @@ func ship(_ context.Context, o order) error {
 // tell hears of a message that failed for good. It is gone from the dead-letter
 // queue when tell returns nil.
 func tell(_ context.Context, msg *redeliver.DeadMessage) error {
-	slog.Error("an order was not shipped", "body", fmt.Sprintf("%.200s", msg.Body), "reason", msg.Reason, "receives", msg.Attempts)
+	slog.Error("an order was not shipped", "body", fmt.Sprintf("%.200s", msg.Body), "reason", msg.Reason)
 	return nil
 }
