@@ -30,26 +30,43 @@ var outputs = []string{outputTable, outputJSON}
 
 // app is one run of the command.
 type app struct {
-	version  string
-	std      Streams
-	out, err io.Writer
-	output   string
-	coloured bool
-	conn     connection
-	broker   *rabbitMQ // nil until a command needs it
-	regions  map[string]*amazonSQS
+	version string
+	std     Streams
+	// unwritten is standard output, and why something could not be written to it.
+	unwritten noting
+	out, err  io.Writer
+	output    string
+	coloured  bool
+	conn      connection
+	broker    *rabbitMQ // nil until a command needs it
+	regions   map[string]*amazonSQS
 }
 
 func newApp(version string, std Streams) *app {
 	a := &app{version: version, std: std, out: io.Discard, err: io.Discard, regions: map[string]*amazonSQS{}}
 	if std.Out != nil {
-		a.out = std.Out
+		a.out = &a.unwritten
+		a.unwritten.to = std.Out
 		a.coloured = isTerminal(std.Out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	if std.Err != nil {
 		a.err = std.Err
 	}
 	return a
+}
+
+// noting writes, and keeps the first error.
+type noting struct {
+	to  io.Writer
+	err error
+}
+
+func (n *noting) Write(p []byte) (int, error) {
+	written, err := n.to.Write(p)
+	if err != nil && n.err == nil {
+		n.err = err
+	}
+	return written, err
 }
 
 func (a *app) close() {

@@ -175,6 +175,9 @@ func texts(headers map[string]any) map[string]any {
 		if b, ok := value.([]byte); ok && utf8.Valid(b) {
 			value = string(b)
 		}
+		if t, ok := value.(time.Time); ok && !representable(t) {
+			value = t.Unix()
+		}
 		out[name] = value
 	}
 	return out

@@ -98,11 +98,13 @@ type messageView struct {
 	BodyTruncated      bool            `json:"body_truncated,omitempty"`
 }
 
+// representable says whether JSON has a form for a time: a publisher that counts in milliseconds is in the year 58,000.
+func representable(t time.Time) bool { return t.Year() >= 0 && t.Year() <= 9999 }
+
 func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
+	if t = t.UTC(); t.IsZero() || !representable(t) {
 		return nil
 	}
-	t = t.UTC()
 	return &t
 }
 

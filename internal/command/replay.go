@@ -100,7 +100,7 @@ func (a *app) move(cmd *cobra.Command, s setAside, f *moveFlags, manifest, done 
 		return err
 	}
 	f.filters.sayMisfits(a)
-	return a.printMove(m, q, report, done, f.o.DryRun, err)
+	return a.printMove(m, q, report, done, f.o, err)
 }
 
 // moveView is a report as JSON.
@@ -125,7 +125,8 @@ type failureView struct {
 	Count     int    `json:"count"`
 }
 
-func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, r transfer.Report, done string, dry bool, failed error) error {
+func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, r transfer.Report, done string, o moveOptions, failed error) error {
+	dry := o.DryRun
 	if dry {
 		done = "would be " + done
 	}
@@ -152,12 +153,23 @@ func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, r transfe
 			a.printf("  %s %s stay, the first with id %q: %s\n", a.styled(bad, "not moved:"), messages(f.Count), f.MessageID, shown(f.Err.Error()))
 		}
 	}
+	elsewhere := 0
+	if m.Broker == topology.BrokerRabbitMQ && r.Left > 0 { // SQS counts about
+		wanted := r.Found
+		if o.Limit > 0 {
+			wanted = min(wanted, o.Limit)
+		}
+		elsewhere = wanted - r.Moved - r.Skipped - r.Failed - r.Doubtful
+	}
+	if elsewhere > 0 && failed == nil {
+		a.say("queue %s: %s were not seen: somebody else had them, another replay, inspect or a consumer; run it again", shown(q.Name), messages(elsewhere))
+	}
 	switch {
 	case errors.Is(failed, ErrInterrupted):
 		return fmt.Errorf("queue %q: %w; nothing is lost, and the same command goes on with the rest", q.Name, failed)
 	case failed != nil:
 		return fmt.Errorf("queue %q: %w", q.Name, failed)
-	case r.Failed > 0, r.Doubtful > 0:
+	case r.Failed > 0, r.Doubtful > 0, elsewhere > 0:
 		return errFindings
 	}
 	return nil

@@ -34,6 +34,9 @@ func Run(ctx context.Context, version string, args []string, std Streams) int {
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if lost := a.unwritten.err; lost != nil && (err == nil || errors.Is(err, errFindings)) {
+		err = fmt.Errorf("the result cannot be written: %w", lost)
+	}
 	switch {
 	case err == nil:
 		return ExitFine

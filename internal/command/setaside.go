@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,14 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 					}
 				}
 			}
-			return a.printList(rows, notes)
+			missing := slices.ContainsFunc(rows, func(r listRow) bool { return r.Missing })
+			if err := a.printList(rows, notes); err != nil {
+				return err
+			}
+			if missing {
+				return errFindings
+			}
+			return nil
 		},
 	}
 	return a.connects(cmd)

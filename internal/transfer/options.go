@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rabbitmq/amqp091-go"
@@ -73,6 +74,9 @@ func (o Options) hasTarget() bool { return o.Exchange != "" || o.RoutingKey != "
 // where there is a rate.
 const rateHorizon = 5
 
+// slowest is the lowest rate: a message a day.
+const slowest = 1.0 / (24 * 60 * 60)
+
 // withDefaults fills in what is not set, and refuses what contradicts itself.
 func (o Options) withDefaults() (Options, error) {
 	switch {
@@ -80,6 +84,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("there is no source queue")
 	case !o.hasTarget() && !o.DryRun:
 		return o, errors.New("there is neither a target exchange nor a target queue")
+	case math.IsNaN(o.Rate), o.Rate > 0 && o.Rate < slowest:
+		return o, fmt.Errorf("rate %v: use a number of messages in a second, at least %g (one a day), or 0 for no limit", o.Rate, slowest)
 	case o.Limit < 0, o.Rate < 0, o.Prefetch < 0, o.Prefetch > 65535:
 		return o, fmt.Errorf("limit %d, rate %v, prefetch %d: they are not negative, and prefetch is at most 65535", o.Limit, o.Rate, o.Prefetch)
 	}
