@@ -198,6 +198,10 @@ func (v *verification) binding(want topology.Binding, queues []topology.Queue) e
 		err = nil
 	}
 	unseen, err := v.refused("bindings", err)
+	// A queue that may or may not be there, as in a vhost that nobody has seen, says nothing about its bindings either.
+	unseen = unseen || slices.ContainsFunc(v.report.Objects, func(other Object) bool {
+		return other.Kind == Queue && other.Name == want.Destination && other.Status == Unknown
+	})
 	if missing, _ := topology.DiffBindings([]topology.Binding{want}, found); unseen {
 		o.Status = Unknown
 	} else if len(missing) > 0 {

@@ -138,6 +138,22 @@ func TestEveryConventionIsInOrder(t *testing.T) {
 	}
 }
 
+// TestVHostThatNobodySees: of what is in a vhost that is not there, nothing is concluded.
+func TestVHostThatNobodySees(t *testing.T) {
+	b := setup(t)
+	m, err := spec(topology.Redeliver, b.vhost+"-absent").Manifest()
+	b.must(err)
+	r := b.report(m)
+	if len(r.Unseen) == 0 {
+		t.Error("nothing is said to be unseen")
+	}
+	for _, o := range r.Objects {
+		if o.Status != Unknown {
+			t.Errorf("%s %s is %s", o.Kind, o.Name, o.Status)
+		}
+	}
+}
+
 func TestWhatDiffers(t *testing.T) {
 	b := setup(t)
 	s := spec(topology.Redeliver, b.vhost)
