@@ -27,12 +27,13 @@ var (
 )
 
 // noteImported is called by every Read.
-func noteImported(ctx context.Context, private privateState, imported bool, diags *diag.Diagnostics) {
+func noteImported(ctx context.Context, imported bool, resp *resource.ReadResponse) {
 	switch {
+	case resp.Private == nil: // a list, which keeps no state
 	case imported:
-		diags.Append(private.SetKey(ctx, importedKey, yes)...)
-	case noted(ctx, private, importedKey):
-		diags.Append(private.SetKey(ctx, importedKey, no)...)
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, yes)...)
+	case noted(ctx, resp.Private, importedKey):
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, no)...)
 	}
 }
 

@@ -298,7 +298,7 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 	vhost := state.VHost.ValueString()
 	r.rt.see(objectKey("queue", vhost, state.Name.ValueString()))
-	noteImported(ctx, resp.Private, state.Arguments.IsNull(), &resp.Diagnostics)
+	noteImported(ctx, state.Arguments.IsNull(), resp)
 	live, err := admin.Queue(ctx, vhost, state.Name.ValueString())
 	if state.keepWhileMigrating(isMigrating(ctx, admin, vhost, state.Name.ValueString()), state.Arguments) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)

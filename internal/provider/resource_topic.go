@@ -243,7 +243,7 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	}
 	vhost, imported := state.VHost.ValueString(), state.Arguments.IsNull()
 	r.rt.see(queueKeys(vhost, state.workQueues())...)
-	noteImported(ctx, resp.Private, imported, &resp.Diagnostics)
+	noteImported(ctx, imported, resp)
 	if imported {
 		err := r.recogniseShards(ctx, admin, &state)
 		if addError(&resp.Diagnostics, "Could not import the topic", err); err != nil {
