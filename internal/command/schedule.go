@@ -92,8 +92,9 @@ func optionalDuration(flag, text string) (time.Duration, error) {
 
 // manifest is that of a topic which has the policy.
 func (p *policyFlags) manifest() (topology.Manifest, error) {
+	id := topology.Identity{Topic: "topic"}
 	s := topology.Spec{
-		Identity: topology.Identity{Topic: "topic"}, DeadLetterQueue: "topic-dlq",
+		Identity: id, DeadLetterQueue: id.DeadLetterQueueName(),
 		Retry: topology.RetryPolicy{Strategy: topology.Strategy(p.strategy), MaxRetries: p.maxRetries, Jitter: p.jitter},
 	}
 	for _, d := range []struct {

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 
@@ -87,4 +88,21 @@ func DeadHandler(m topology.Manifest, handle redeliver.DeadHandler) redeliver.Ha
 		}
 		return redeliver.Ack()
 	})
+}
+
+// Replayed is the queue that a replay takes messages from.
+func Replayed(doc topology.Manifest, from redeliver.ReplayFrom) (topology.ManifestQueue, error) {
+	var target *topology.ManifestTarget
+	switch from {
+	case redeliver.ReplayDead, "":
+		from, target = redeliver.ReplayDead, doc.DeadLetter
+	case redeliver.ReplayParked:
+		target = doc.Parked
+	default:
+		return topology.ManifestQueue{}, fmt.Errorf("from %q is no queue; use %q or %q", from, redeliver.ReplayDead, redeliver.ReplayParked)
+	}
+	if target == nil {
+		return topology.ManifestQueue{}, fmt.Errorf("topic %q has no %s; its manifest says so", doc.Topic, from)
+	}
+	return target.ManifestQueue, nil
 }

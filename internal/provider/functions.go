@@ -337,20 +337,11 @@ func (buildPermissionsFunction) Definition(_ context.Context, _ function.Definit
 }
 
 func (buildPermissionsFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var text, role string
-	if resp.Error = req.Arguments.Get(ctx, &text, &role); resp.Error != nil {
+	manifest, role, ok := manifestAndRole(ctx, req, resp, topology.BrokerRabbitMQ, "build_iam_policy")
+	if !ok {
 		return
 	}
-	manifest, err := topology.DecodeManifest([]byte(text))
-	if err != nil {
-		resp.Error = argumentError(0, err)
-		return
-	}
-	if err := manifest.RequireBroker(topology.BrokerRabbitMQ); err != nil {
-		resp.Error = argumentError(0, fmt.Errorf("%w, or use build_iam_policy", err))
-		return
-	}
-	set, err := topology.Permissions(manifest, topology.AccessRole(role))
+	set, err := topology.Permissions(manifest, role)
 	if err != nil {
 		resp.Error = argumentError(1, err)
 		return
@@ -359,6 +350,26 @@ func (buildPermissionsFunction) Run(ctx context.Context, req function.RunRequest
 		"configure": types.StringValue(set.Configure), "write": types.StringValue(set.Write), "read": types.StringValue(set.Read),
 		"notes": noteList(set.Notes),
 	}))
+}
+
+// manifestAndRole are the arguments of a function about access to a topic on one kind of broker; other is the function for
+// the other kind.
+func manifestAndRole(ctx context.Context, req function.RunRequest, resp *function.RunResponse, broker, other string) (m topology.Manifest, role topology.AccessRole, ok bool) {
+	var text, named string
+	if resp.Error = req.Arguments.Get(ctx, &text, &named); resp.Error != nil {
+		return m, "", false
+	}
+	m, err := topology.DecodeManifest([]byte(text))
+	if err == nil {
+		if err = m.RequireBroker(broker); err != nil {
+			err = fmt.Errorf("%w, or use %s", err, other)
+		}
+	}
+	if err != nil {
+		resp.Error = argumentError(0, err)
+		return m, "", false
+	}
+	return m, topology.AccessRole(named), true
 }
 
 func noteList(notes []string) attr.Value {

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -36,20 +35,11 @@ func (buildIAMPolicyFunction) Definition(_ context.Context, _ function.Definitio
 }
 
 func (buildIAMPolicyFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var text, role string
-	if resp.Error = req.Arguments.Get(ctx, &text, &role); resp.Error != nil {
+	manifest, role, ok := manifestAndRole(ctx, req, resp, topology.BrokerSQS, "build_permissions")
+	if !ok {
 		return
 	}
-	manifest, err := topology.DecodeManifest([]byte(text))
-	if err != nil {
-		resp.Error = argumentError(0, err)
-		return
-	}
-	if err := manifest.RequireBroker(topology.BrokerSQS); err != nil {
-		resp.Error = argumentError(0, fmt.Errorf("%w, or use build_permissions", err))
-		return
-	}
-	document, notes, err := topology.IAMPolicy(manifest, topology.AccessRole(role))
+	document, notes, err := topology.IAMPolicy(manifest, role)
 	if err != nil {
 		resp.Error = argumentError(1, err)
 		return

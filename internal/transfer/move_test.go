@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -212,6 +213,16 @@ func TestCopy(t *testing.T) {
 	if d.ContentType != "ct" || d.ContentEncoding != "ce" || d.Priority != 3 || d.CorrelationId != "c" || d.ReplyTo != "r" || d.Expiration != "" || d.MessageId != "m" ||
 		!d.Timestamp.Equal(at) || d.Type != "t" || d.UserId != "" || d.AppId != "a" || string(d.Body) != "b" || d.DeliveryMode != amqp091.Persistent {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestRateRefused: a rate whose pauses no clock can tell would be none at all.
+func TestRateRefused(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{1e-10, math.NaN(), -1} {
+		if r, err := Move(t.Context(), Options{Source: "from", RoutingKey: "to", Rate: rate}); err == nil || r.Moved != 0 || !strings.Contains(err.Error(), "rate") {
+			t.Errorf("rate %v: %+v, %v", rate, r, err)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliv
 	if doc.Topic == "" {
 		return report, fmt.Errorf("replaying: %w", redeliver.ErrNoManifest)
 	}
-	queue, err := replayed(doc, o.From)
+	queue, err := consumer.Replayed(doc, o.From)
 	if err != nil {
 		return report, fmt.Errorf("replaying: %w", err)
 	}
@@ -62,23 +62,6 @@ func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliv
 		return report, fmt.Errorf("replaying queue %q of topic %q: %w", queue.Name, doc.Topic, transfer.Advise(err))
 	}
 	return report, nil
-}
-
-// replayed is the queue that is replayed.
-func replayed(doc topology.Manifest, from redeliver.ReplayFrom) (topology.ManifestQueue, error) {
-	var target *topology.ManifestTarget
-	switch from {
-	case redeliver.ReplayDead, "":
-		from, target = redeliver.ReplayDead, doc.DeadLetter
-	case redeliver.ReplayParked:
-		target = doc.Parked
-	default:
-		return topology.ManifestQueue{}, fmt.Errorf("from %q is no queue; use %q or %q", from, redeliver.ReplayDead, redeliver.ReplayParked)
-	}
-	if target == nil {
-		return topology.ManifestQueue{}, fmt.Errorf("topic %q has no %s; its manifest says so", doc.Topic, from)
-	}
-	return target.ManifestQueue, nil
 }
 
 // replayOf is the transfer that carries out a replay.

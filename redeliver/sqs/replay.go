@@ -40,7 +40,7 @@ func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliv
 	if err != nil {
 		return report, fmt.Errorf("replaying: %w", err)
 	}
-	source, err := replayed(doc, o.From)
+	source, err := consumer.Replayed(doc, o.From)
 	if err != nil {
 		return report, fmt.Errorf("replaying: %w", err)
 	}
@@ -90,23 +90,6 @@ func Replay(ctx context.Context, cfg Config, o redeliver.ReplayOptions) (redeliv
 		return report, fmt.Errorf("replaying queue %q of topic %q: %w", source.Name, doc.Topic, err)
 	}
 	return report, nil
-}
-
-// replayed is the queue that is replayed.
-func replayed(doc topology.Manifest, from redeliver.ReplayFrom) (topology.ManifestQueue, error) {
-	var target *topology.ManifestTarget
-	switch from {
-	case redeliver.ReplayDead, "":
-		from, target = redeliver.ReplayDead, doc.DeadLetter
-	case redeliver.ReplayParked:
-		target = doc.Parked
-	default:
-		return topology.ManifestQueue{}, fmt.Errorf("from %q is no queue; use %q or %q", from, redeliver.ReplayDead, redeliver.ReplayParked)
-	}
-	if target == nil {
-		return topology.ManifestQueue{}, fmt.Errorf("topic %q has no %s; its manifest says so", doc.Topic, from)
-	}
-	return target.ManifestQueue, nil
 }
 
 // targetOf is where messages go: the work queue, or another queue of the same

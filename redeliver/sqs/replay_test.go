@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,19 @@ func TestReplayCancelled(t *testing.T) {
 		pass(time.Minute)
 		if n := len(w.in("orders")); n != moved || n+len(w.in("orders-dlq")) != 50 {
 			t.Errorf("%d moved, %d a minute later, %d left", moved, n, len(w.in("orders-dlq")))
+		}
+	})
+}
+
+// TestReplayStopped: what a run that is told to stop has not tried has not failed, and is there at once.
+func TestReplayStopped(t *testing.T) {
+	inFake(t, func(w *world) {
+		w.bury(ids(20)...)
+		ctx, stop := context.WithCancel(w.t.Context())
+		defer stop()
+		report, err := w.replay(ctx, redeliver.ReplayOptions{Filter: func(*redeliver.DeadMessage) bool { stop(); return true }})
+		if !errors.Is(err, context.Canceled) || report.Replayed != 0 || report.Failed != 0 || report.Doubtful != 0 || report.Left != 20 {
+			t.Errorf("%+v, %v", report, err)
 		}
 	})
 }
@@ -163,6 +177,8 @@ func TestReplayRefused(t *testing.T) {
 		"exchange": {redeliver.ReplayOptions{Exchange: "x"}, "exchanges"},
 		"count":    {redeliver.ReplayOptions{KeepCount: true}, "KeepCount"},
 		"parked":   {redeliver.ReplayOptions{From: redeliver.ReplayParked}, "parked_queue"},
+		"slow":     {redeliver.ReplayOptions{Limit: 1, Rate: 1e-10}, "a day"},
+		"no rate":  {redeliver.ReplayOptions{Limit: 1, Rate: math.NaN()}, "a day"},
 		"itself":   {redeliver.ReplayOptions{RoutingKey: "orders-dlq"}, "already"},
 	} {
 		t.Run(name, func(t *testing.T) {

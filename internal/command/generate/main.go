@@ -27,8 +27,9 @@ func main() {
 
 // picture adds to the page of the graph what it draws.
 func picture(page string) error {
+	id := topology.Identity{Topic: "orders", VHost: "shop"}
 	spec := topology.Spec{
-		Identity: topology.Identity{Topic: "orders", VHost: "shop"}, DeadLetterQueue: "orders-dlq", ParkedQueue: "orders-parked", Park: topology.ParkPublish,
+		Identity: id, DeadLetterQueue: id.DeadLetterQueueName(), ParkedQueue: id.ParkedQueueName(), Park: topology.ParkPublish,
 		HoldDelays: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute},
 		Retry:      topology.RetryPolicy{Strategy: topology.Hybrid, MaxRetries: topology.DefaultMaxRetries, Jitter: topology.DefaultJitter},
 		Bindings:   []topology.Binding{{Source: "shop.events", RoutingKey: "order.*"}},

@@ -151,6 +151,10 @@ func (r *run) deal(ctx context.Context, messages []types.Message) error {
 
 // move sends messages and deletes those that were taken. An error ends the run.
 func (r *run) move(ctx context.Context, messages []types.Message) error {
+	if err := ctx.Err(); err != nil { // they were not tried, and have not failed
+		r.keep(messages)
+		return err
+	}
 	if r.Rate > 0 {
 		due := r.begun.Add(time.Duration(float64(r.Moved+len(messages)) / r.Rate * float64(time.Second)))
 		if !sqsapi.Sleep(ctx, time.Until(due)) {
@@ -278,10 +282,13 @@ func again(ctx context.Context, request func(context.Context) error) error {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), sqsapi.Timeout)
 		err := request(limited)
 		cancel()
-		if ctx.Err() != nil && err != nil {
+		_, last := err.(*final) //nolint:errorlint // it is made here
+		switch {
+		case err == nil, last, sqsapi.Hopeless(err), try == tries:
+			return err
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if _, last := err.(*final); err == nil || last || sqsapi.Hopeless(err) || try == tries || !sqsapi.Sleep(ctx, pauses.Next()) { //nolint:errorlint // it is made here
+		case !sqsapi.Sleep(ctx, pauses.Next()):
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package sqs
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -45,8 +46,13 @@ func (o Options) Native(dead bool) bool {
 	return dead && o.Limit == 0 && o.Filter == nil && !o.DryRun && (o.Rate == 0 || o.Rate >= 1 && o.Rate <= maxTaskRate && o.Rate == float64(int(o.Rate)))
 }
 
+// slowest is the lowest rate, a message a day: the pauses of lower ones have no end that a clock can tell.
+const slowest = 1.0 / (24 * 60 * 60)
+
 func (o Options) validate() error {
 	switch {
+	case math.IsNaN(o.Rate), o.Rate > 0 && o.Rate < slowest:
+		return fmt.Errorf("rate %v: use a number of messages in a second, at least %g (one a day), or 0 for no limit", o.Rate, slowest)
 	case o.Limit < 0, o.Rate < 0:
 		return fmt.Errorf("limit %d, rate %v: they are not negative", o.Limit, o.Rate)
 	case o.Source == o.Target:
