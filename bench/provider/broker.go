@@ -112,8 +112,8 @@ func (b *broker) deleteVHost(ctx context.Context, name string) error {
 
 // proxy is in front of the management API.
 type proxy struct {
-	server  *http.Server
-	address string
+	server *http.Server
+	url    *url.URL
 
 	mu   sync.Mutex
 	seen []request
@@ -124,7 +124,7 @@ func (b *broker) openProxy(ctx context.Context) (*proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	p := &proxy{address: "http://" + listener.Addr().String()}
+	p := &proxy{url: &url.URL{Scheme: "http", Host: listener.Addr().String()}}
 	forward := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(b.url) },
 		Transport: &http.Transport{MaxIdleConnsPerHost: 100},
@@ -165,6 +165,11 @@ func (p *proxy) close() { _ = p.server.Close() }
 
 // bareTimes are how long the same requests take that the provider sent.
 type bareTimes struct{ writes, reads time.Duration }
+
+// behind is the broker behind a proxy.
+func (b *broker) behind(p *proxy) *broker {
+	return &broker{url: p.url, user: b.user, amqp: b.amqp, version: b.version, requests: http.Client{Timeout: b.requests.Timeout, Transport: b.requests.Transport}}
+}
 
 // replay sends what an apply wrote, to a vhost of its own, and what a plan without changes read.
 func replay(ctx context.Context, b *broker, senders int, of *measured) (times bareTimes, err error) {

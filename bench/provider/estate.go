@@ -161,7 +161,7 @@ func newTerraform(o options, b *broker, dir, program, vhost string, through *pro
 	t.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+rc, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1",
 		"REDELIVER_RABBITMQ_USERNAME="+b.user.Username(), "REDELIVER_RABBITMQ_PASSWORD="+password, "REDELIVER_RABBITMQ_AMQP_ENDPOINTS="+b.amqp)
 	if through != nil {
-		t.env = append(t.env, "REDELIVER_RABBITMQ_ENDPOINTS="+through.address)
+		t.env = append(t.env, "REDELIVER_RABBITMQ_ENDPOINTS="+through.url.String())
 	}
 	return t, nil
 }

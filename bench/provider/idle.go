@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
@@ -16,7 +15,10 @@ func isPlugin() bool { return os.Getenv("TF_PLUGIN_MAGIC_COOKIE") != "" }
 
 // serveIdle serves a provider that does nothing.
 func serveIdle() error {
-	inner := providerserver.NewProtocol6(provider.New("idle")())()
+	inner, err := provider.NewServer("idle")
+	if err != nil {
+		return err
+	}
 	return tf6server.Serve(provider.Address, func() tfprotov6.ProviderServer { return idle{inner} })
 }
 

@@ -263,7 +263,7 @@ func (m *run) begin(ctx context.Context, s *scene) error {
 	s.replacing = topology.Arguments{}
 	maps.Copy(s.replacing, s.queue.Arguments)
 	s.replacing[topology.ArgQueueType] = string(s.queue.Type)
-	return m.Client.DeclareExchange(ctx, m.VHost, rabbitmqadmin.LiveExchange{
+	return m.Client.CreateExchange(ctx, m.VHost, rabbitmqadmin.LiveExchange{
 		Name: m.names.Switch, Type: fanout, Durable: true, Arguments: m.names.SwitchArguments(s.replacing),
 	})
 }

@@ -25,7 +25,7 @@ type leftover struct {
 func (y *yard) left(replacing topology.Queue) leftover {
 	y.t.Helper()
 	l := leftover{yard: y, admin: y.client(y.b.ManagementURL(), y.b.Address()), names: y.after().Migrating()}
-	must(y.t, l.admin.DeclareExchange(y.t.Context(), y.vhost, rabbitmqadmin.LiveExchange{
+	must(y.t, l.admin.CreateExchange(y.t.Context(), y.vhost, rabbitmqadmin.LiveExchange{
 		Name: l.names.Switch, Type: fanout, Durable: true, Arguments: l.names.SwitchArguments(replacing.Arguments),
 	}))
 	return l
@@ -35,7 +35,7 @@ func (y *yard) left(replacing topology.Queue) leftover {
 func (l leftover) diverted(messages int) []string {
 	l.t.Helper()
 	ctx := l.t.Context()
-	must(l.t, l.admin.DeclareExchange(ctx, l.vhost, rabbitmqadmin.LiveExchange{Name: l.names.Branch, Type: fanout, Durable: true}))
+	must(l.t, l.admin.CreateExchange(ctx, l.vhost, rabbitmqadmin.LiveExchange{Name: l.names.Branch, Type: fanout, Durable: true}))
 	for _, b := range l.bindings {
 		to := b
 		to.Destination, to.DestinationType = l.names.Switch, topology.BindingToExchange

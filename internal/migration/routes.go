@@ -110,7 +110,7 @@ func (m *run) gather(ctx context.Context) error {
 }
 
 func (m *run) declareBranch(ctx context.Context) error {
-	return m.Client.DeclareExchange(ctx, m.VHost, rabbitmqadmin.LiveExchange{Name: m.names.Branch, Type: fanout, Durable: true})
+	return m.Client.CreateExchange(ctx, m.VHost, rabbitmqadmin.LiveExchange{Name: m.names.Branch, Type: fanout, Durable: true})
 }
 
 // restore gives the queue its bindings back, and removes the exchanges that nothing comes through any more.

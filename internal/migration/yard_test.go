@@ -60,7 +60,7 @@ func newYard(t *testing.T, b *brokertest.Broker, kind topology.QueueType, interv
 	c := y.client(b.ManagementURL(), b.Address())
 	must(t, c.CreateQueue(t.Context(), y.vhost, y.before()))
 	for _, exchange := range []string{"direct", "fanout", "topic", "headers"} {
-		must(t, c.DeclareExchange(t.Context(), y.vhost, rabbitmqadmin.LiveExchange{Name: exchange, Type: exchange, Durable: true}))
+		must(t, c.CreateExchange(t.Context(), y.vhost, rabbitmqadmin.LiveExchange{Name: exchange, Type: exchange, Durable: true}))
 		keys := map[string]topology.Arguments{exchange: {}}
 		switch exchange {
 		case "topic":

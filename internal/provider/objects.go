@@ -78,10 +78,14 @@ type creation struct {
 	policies []policyBefore
 }
 
-// look finds out which queues have to be made. A queue that is there is refused, unless it may be adopted.
+// look finds out which queues have to be made. A queue that is there is refused, unless it may be adopted. That there is
+// none the view may say: what came into being since its list was read the declaration finds.
 func (c *creation) look(ctx context.Context) error {
 	live := make([]*rabbitmqadmin.LiveQueue, len(c.objects.Queues))
 	if err := sideBySide(c.objects.Queues, func(i int, q topology.Queue) error {
+		if _, listed, err := c.admin.View().FindQueue(ctx, c.vhost, q.Name); err != nil || !listed {
+			return err
+		}
 		found, err := c.admin.Queue(ctx, c.vhost, q.Name)
 		switch {
 		case errors.Is(err, rabbitmqadmin.ErrNotFound):
@@ -125,8 +129,8 @@ func (c *creation) make(ctx context.Context) error {
 	err = sideBySide(c.missing, func(i int, q topology.Queue) error {
 		outcome, err := c.admin.DeclareQueue(ctx, c.vhost, q)
 		if err == nil && outcome == rabbitmqadmin.Existed || inequivalent(err) {
-			// Somebody else made it since [creation.look]: it is not this resource's to delete.
-			return fmt.Errorf("queue %q in vhost %q was made by somebody else at this very moment; apply again to see how it compares", q.Name, c.vhost)
+			// Somebody else made it since [creation.look], or no list has it because its node is down: it is not this resource's to delete.
+			return fmt.Errorf("queue %q in vhost %q was made by somebody else while this apply ran; apply again to see how it compares", q.Name, c.vhost)
 		}
 		made[i] = !refused(err) // also where the answer was lost: the queue may be there
 		return err

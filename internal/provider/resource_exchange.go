@@ -239,7 +239,7 @@ func (r *exchangeResource) create(ctx context.Context, plan *exchangeModel) erro
 	live, err := admin.Exchange(ctx, vhost, name)
 	switch {
 	case errors.Is(err, rabbitmqadmin.ErrNotFound):
-		if err := admin.DeclareExchange(ctx, vhost, want); err != nil {
+		if err := admin.CreateExchange(ctx, vhost, want); err != nil {
 			return err
 		}
 		r.rt.noteCreated(key)

@@ -192,7 +192,11 @@ func (r *topicResource) checkDeadEnds(ctx context.Context, manifest string) erro
 		if target == nil || target.Exchange == "" {
 			continue
 		}
-		reached, err := awaitRoute(ctx, admin, m.VHost, target)
+		route := topology.Binding{Source: target.Exchange, Destination: target.Name, DestinationType: topology.BindingToQueue, RoutingKey: target.RoutingKey}
+		if r.rt.wasRouted(m.VHost, route) {
+			continue
+		}
+		reached, err := awaitRoute(ctx, admin, m.VHost, route)
 		if err != nil {
 			return err
 		}
@@ -210,14 +214,13 @@ func (r *topicResource) checkDeadEnds(ctx context.Context, manifest string) erro
 const routeWait = 10 * time.Second
 
 // awaitRoute reports whether a dead end is bound to where the topic sends to it.
-func awaitRoute(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, target *topology.ManifestTarget) (bool, error) {
-	route := []topology.Binding{{Source: target.Exchange, Destination: target.Name, DestinationType: topology.BindingToQueue, RoutingKey: target.RoutingKey}}
+func awaitRoute(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, route topology.Binding) (bool, error) {
 	for deadline := time.Now().Add(routeWait); ; {
-		found, err := admin.QueueBindings(ctx, vhost, target.Name)
+		found, err := admin.QueueBindings(ctx, vhost, route.Destination)
 		if err != nil && !errors.Is(err, rabbitmqadmin.ErrNotFound) {
 			return false, err
 		}
-		if missing, _ := topology.DiffBindings(route, found); len(missing) == 0 {
+		if missing, _ := topology.DiffBindings([]topology.Binding{route}, found); len(missing) == 0 {
 			return true, nil
 		}
 		if time.Now().After(deadline) {

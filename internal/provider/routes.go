@@ -15,14 +15,23 @@ func (rt *runtime) ensureExchange(ctx context.Context, admin *rabbitmqadmin.Clie
 	if rt.wasCreated(ensuredKey(vhost, e)) {
 		return false, nil
 	}
-	live, err := admin.Exchange(ctx, vhost, e.Name)
+	live, err := admin.View().Exchange(ctx, vhost, e.Name)
+	if err == nil {
+		// It may have been deleted, or made anew, since the view saw it.
+		live, err = admin.Exchange(ctx, vhost, e.Name)
+	}
 	switch {
 	case errors.Is(err, rabbitmqadmin.ErrNotFound):
-		err := admin.DeclareExchange(ctx, vhost, rabbitmqadmin.LiveExchange{Name: e.Name, VHost: vhost, Type: e.Type, Durable: true})
+		outcome, err := admin.DeclareExchange(ctx, vhost, rabbitmqadmin.LiveExchange{Name: e.Name, VHost: vhost, Type: e.Type, Durable: true})
 		if err == nil {
 			rt.noteCreated(ensuredKey(vhost, e))
 		}
-		return true, err
+		if !inequivalent(err) {
+			return outcome != rabbitmqadmin.Existed, err
+		}
+		if live, err = admin.Exchange(ctx, vhost, e.Name); err != nil {
+			return false, err
+		}
 	case err != nil:
 		return false, err
 	}
@@ -41,7 +50,7 @@ func ensuredKey(vhost string, e topology.Exchange) string {
 // bind makes a binding. Where one of the resource's own exchanges is gone again (another resource may have removed it
 // as unused at the same moment) it is declared once more.
 func (rt *runtime) bind(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding, own []topology.Exchange) error {
-	err := admin.Bind(ctx, vhost, b)
+	err := rt.bindOnce(ctx, admin, vhost, b)
 	if !rabbitmqadmin.IsMissingExchange(err) {
 		return err
 	}
@@ -53,9 +62,25 @@ func (rt *runtime) bind(ctx context.Context, admin *rabbitmqadmin.Client, vhost 
 		if _, err := rt.ensureExchange(ctx, admin, vhost, e); err != nil {
 			return err
 		}
-		return admin.Bind(ctx, vhost, b)
+		return rt.bindOnce(ctx, admin, vhost, b)
 	}
 	return err
+}
+
+func (rt *runtime) bindOnce(ctx context.Context, admin *rabbitmqadmin.Client, vhost string, b topology.Binding) error {
+	err := admin.Bind(ctx, vhost, b)
+	if err == nil && b.DestinationType != topology.BindingToExchange {
+		rt.noteCreated(routeKey(vhost, b))
+	}
+	return err
+}
+
+// routeKey is for a binding to a queue that this run made.
+func routeKey(vhost string, b topology.Binding) string { return objectKey("binding", vhost, b.Key()) }
+
+// wasRouted reports whether this run made a queue and its binding, so that a topic that needs both need not look.
+func (rt *runtime) wasRouted(vhost string, b topology.Binding) bool {
+	return rt.wasCreated(objectKey("queue", vhost, b.Destination)) && rt.wasCreated(routeKey(vhost, b))
 }
 
 // repairRoutes declares a resource's exchanges and bindings that are missing.

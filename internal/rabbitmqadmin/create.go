@@ -17,13 +17,13 @@ import (
 type Outcome int
 
 const (
-	// Unknown: the queue is there and is as declared, but an earlier try of this very call may have made it, because its
-	// answer was lost. Who read [ErrNotFound] just before may take it for Created; nobody may call it Existed, nor
+	// Unknown: the object is there and is as declared, but an earlier try of this very call may have made it, because its
+	// answer was lost. Who read in the same run that there was none may take it for Created; nobody may call it Existed, nor
 	// delete it as their own without having read before.
 	Unknown Outcome = iota
-	// Created: this call made the queue.
+	// Created: this call made the object.
 	Created
-	// Existed: the queue was there before, equal in all that RabbitMQ compares.
+	// Existed: the object was there before, equal in all that RabbitMQ compares.
 	Existed
 )
 
@@ -48,9 +48,6 @@ func (c *Client) CreateQueue(ctx context.Context, vhost string, q topology.Queue
 // is an [*InequivalentError]; that it does not differ there proves little: RabbitMQ does not compare every argument.
 //
 // One that this client has deleted is made again a second after that at the earliest: see recreate.go.
-//
-// RabbitMQ answers 201 when it made the queue and 204 when it was there. A 204 to a second try, after the answer to the
-// first was lost, says neither: that is [Unknown].
 func (c *Client) DeclareQueue(ctx context.Context, vhost string, q topology.Queue) (Outcome, error) {
 	x := c.newCall(ctx, opCreate, queueObject(q.Name), vhost)
 	if err := checkName(x.object, vhost, q.Name); err != nil {
@@ -66,15 +63,19 @@ func (c *Client) DeclareQueue(ctx context.Context, vhost string, q topology.Queu
 	if reason, ok := inequivalent(err); ok {
 		return Existed, &InequivalentError{VHost: vhost, Queue: q.Name, Reason: reason}
 	}
+	return x.outcome(err), err
+}
+
+// outcome says what a declaration did that RabbitMQ answered: 201 when it made the object and 204 when it was there. A 204 to a second
+// try, after the answer to the first was lost, says neither.
+func (x *call) outcome(err error) Outcome {
 	switch {
-	case err != nil:
-		return Unknown, err
-	case x.status == http.StatusCreated:
-		return Created, nil
-	case x.doubtful:
-		return Unknown, nil
+	case err == nil && x.status == http.StatusCreated:
+		return Created
+	case err == nil && !x.doubtful:
+		return Existed
 	default:
-		return Existed, nil
+		return Unknown
 	}
 }
 

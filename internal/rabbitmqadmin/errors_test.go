@@ -54,7 +54,7 @@ func TestInequivalent(t *testing.T) {
 	if _, err := c.DeclareQueue(t.Context(), "v", topology.Queue{Name: "q"}); !errors.As(err, &e) || e.Queue != "q" || e.Reason != reason {
 		t.Errorf("queue: %v", err)
 	}
-	if err := c.DeclareExchange(t.Context(), "v", LiveExchange{Name: "e", Type: "direct"}); !errors.As(err, &e) || e.Exchange != "e" {
+	if err := c.CreateExchange(t.Context(), "v", LiveExchange{Name: "e", Type: "direct"}); !errors.As(err, &e) || e.Exchange != "e" {
 		t.Errorf("exchange: %v", err)
 	}
 }

@@ -81,18 +81,24 @@ func (c *Client) listExchanges(ctx context.Context, vhost string) ([]LiveExchang
 	return out, nil
 }
 
+// CreateExchange is [Client.DeclareExchange] for those who need not know whether the exchange was there before.
+func (c *Client) CreateExchange(ctx context.Context, vhost string, e LiveExchange) error {
+	_, err := c.DeclareExchange(ctx, vhost, e)
+	return err
+}
+
 // DeclareExchange creates an exchange; one that exists and is the same is fine. One that differs is an
 // [*InequivalentError]. It waits for other writes of this client to the same exchange.
-func (c *Client) DeclareExchange(ctx context.Context, vhost string, e LiveExchange) error {
+func (c *Client) DeclareExchange(ctx context.Context, vhost string, e LiveExchange) (Outcome, error) {
 	if e.Name == "" {
-		return fmt.Errorf("cannot create the default exchange in vhost %q: it always exists", vhost)
+		return Unknown, fmt.Errorf("cannot create the default exchange in vhost %q: it always exists", vhost)
 	}
 	if err := checkName(exchangeObject(e.Name), vhost, e.Name); err != nil {
-		return err
+		return Unknown, err
 	}
 	unlock, err := c.exchanges.write(ctx, vhost, e.Name)
 	if err != nil {
-		return err
+		return Unknown, err
 	}
 	defer unlock()
 	x := c.newCall(ctx, opCreate, exchangeObject(e.Name), vhost)
@@ -101,16 +107,16 @@ func (c *Client) DeclareExchange(ctx context.Context, vhost string, e LiveExchan
 		rabbithole.ExchangeSettings
 		Internal bool `json:"internal,omitempty"`
 	}{rabbithole.ExchangeSettings{Type: e.Type, Durable: e.Durable, AutoDelete: e.AutoDelete, Arguments: e.Arguments}, e.Internal}); err != nil {
-		return x.failure(nil, 0, err)
+		return Unknown, x.failure(nil, 0, err)
 	}
 	defer c.view.declaredExchange(vhost, e.Name)
 	err = x.write(func(rh *rabbithole.Client) (*http.Response, error) {
 		return rh.DeclareExchange(vhost, e.Name, rabbithole.ExchangeSettings{})
 	})
 	if reason, ok := inequivalent(err); ok {
-		return &InequivalentError{VHost: vhost, Exchange: e.Name, Reason: reason}
+		return Existed, &InequivalentError{VHost: vhost, Exchange: e.Name, Reason: reason}
 	}
-	return err
+	return x.outcome(err), err
 }
 
 // DeleteExchange deletes an exchange whatever it is used for; one that is gone is fine.

@@ -138,7 +138,7 @@ func makeQueue(t *testing.T, c *Client, vhost, name string, kind topology.QueueT
 
 func makeExchange(t *testing.T, c *Client, vhost, name, kind string) {
 	t.Helper()
-	must(t, c.DeclareExchange(t.Context(), vhost, LiveExchange{Name: name, Type: kind, Durable: true}))
+	must(t, c.CreateExchange(t.Context(), vhost, LiveExchange{Name: name, Type: kind, Durable: true}))
 }
 
 func bindingTo(source, queue, key string) topology.Binding {

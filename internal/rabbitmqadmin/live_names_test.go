@@ -36,7 +36,7 @@ func TestLiveNamesRoundTrip(t *testing.T) {
 			if err != nil || q.Name != name || q.VHost != vhost || !q.Durable {
 				t.Fatalf("reading the queue: %+v, %v", q, err)
 			}
-			must(t, c.DeclareExchange(ctx, vhost, LiveExchange{Name: exchange, Type: "direct", Durable: true}))
+			must(t, c.CreateExchange(ctx, vhost, LiveExchange{Name: exchange, Type: "direct", Durable: true}))
 			e, err := c.Exchange(ctx, vhost, exchange)
 			if err != nil || e.Name != exchange || e.Type != "direct" || !e.Durable || e.Internal {
 				t.Fatalf("reading the exchange: %+v, %v", e, err)
@@ -82,7 +82,7 @@ func TestLineBreaksInNamesAreRefused(t *testing.T) {
 	if _, err := c.DeclareQueue(t.Context(), "v", topology.Queue{Name: "a\n"}); err == nil {
 		t.Error("a queue is not refused")
 	}
-	if err := c.DeclareExchange(t.Context(), "v", LiveExchange{Name: "a\rb", Type: "direct"}); err == nil {
+	if err := c.CreateExchange(t.Context(), "v", LiveExchange{Name: "a\rb", Type: "direct"}); err == nil {
 		t.Error("an exchange is not refused")
 	}
 }
@@ -141,7 +141,7 @@ func TestLiveArgumentsKeepTheirTypes(t *testing.T) {
 	if got, want := topology.CanonicalJSON(queues[0].Arguments), topology.CanonicalJSON(args); got != want {
 		t.Errorf("listed queue arguments\n got %s\nwant %s", got, want)
 	}
-	must(t, c.DeclareExchange(t.Context(), vhost, LiveExchange{Name: "e", Type: "headers", Durable: true, Internal: true, Arguments: args}))
+	must(t, c.CreateExchange(t.Context(), vhost, LiveExchange{Name: "e", Type: "headers", Durable: true, Internal: true, Arguments: args}))
 	e, err := c.Exchange(t.Context(), vhost, "e")
 	must(t, err)
 	if got, want := topology.CanonicalJSON(e.Arguments), topology.CanonicalJSON(args); got != want || !e.Internal {

@@ -72,7 +72,7 @@ func TestLivePermissions(t *testing.T) {
 		for what, err := range map[string]error{
 			"create":             c.CreateQueue(t.Context(), vhost, topology.Queue{Name: "theirs"}),
 			"create with target": c.CreateQueue(t.Context(), vhost, topology.Queue{Name: "mine2", Arguments: deadLettersTo("theirs")}),
-			"declare exchange":   c.DeclareExchange(t.Context(), vhost, LiveExchange{Name: "theirs", Type: "direct", Durable: true}),
+			"declare exchange":   c.CreateExchange(t.Context(), vhost, LiveExchange{Name: "theirs", Type: "direct", Durable: true}),
 			"bind":               c.Bind(t.Context(), vhost, bindingTo("e", "q", "k")),
 			"delete":             c.DeleteQueue(t.Context(), vhost, "q"),
 			"delete exchange":    c.DeleteExchange(t.Context(), vhost, "e"),

@@ -25,7 +25,7 @@ func TestLivePointingAt(t *testing.T) {
 	for name, kind := range map[string]string{"direct": "direct", "topic": "topic", "fanout": "fanout", "headers": "headers", "front": "direct", "unbound": "direct"} {
 		makeExchange(t, c, vhost, name, kind)
 	}
-	must(t, c.DeclareExchange(t.Context(), vhost, LiveExchange{Name: "falls-through", Type: "direct", Durable: true, Arguments: topology.Arguments{"alternate-exchange": "fanout"}}))
+	must(t, c.CreateExchange(t.Context(), vhost, LiveExchange{Name: "falls-through", Type: "direct", Durable: true, Arguments: topology.Arguments{"alternate-exchange": "fanout"}}))
 	makeQueue(t, c, vhost, "dlq", topology.Classic, deadLettersTo("", "dlq")) // pointing at itself is nobody's business
 	bind(t, c, vhost, bindingTo("direct", "dlq", "hit"), bindingTo("topic", "dlq", "a.*.#"), bindingTo("fanout", "dlq", ""), bindingTo("headers", "dlq", "whatever"),
 		topology.Binding{Source: "front", Destination: "direct", DestinationType: "exchange", RoutingKey: "hit"},
@@ -128,7 +128,7 @@ func TestLiveDeleteExchangeIfUnused(t *testing.T) {
 	try(false, `queue "q", whose x-dead-letter-exchange`)
 	must(t, c.DeleteQueue(t.Context(), vhost, "q"))
 
-	must(t, c.DeclareExchange(t.Context(), vhost, LiveExchange{Name: "front", Type: "direct", Durable: true, Arguments: topology.Arguments{"alternate-exchange": "e"}}))
+	must(t, c.CreateExchange(t.Context(), vhost, LiveExchange{Name: "front", Type: "direct", Durable: true, Arguments: topology.Arguments{"alternate-exchange": "e"}}))
 	try(false, `exchange "front", whose alternate-exchange`)
 	must(t, c.DeleteExchange(t.Context(), vhost, "front"))
 

@@ -59,7 +59,7 @@ func TestLiveQueue(t *testing.T) {
 	}
 	makeExchange(t, c, vhost, "e", "direct")
 	makeExchange(t, c, vhost, "e", "direct")
-	if err := c.DeclareExchange(t.Context(), vhost, LiveExchange{Name: "e", Type: "fanout", Durable: true}); !errors.As(err, &e) || e.Exchange != "e" {
+	if err := c.CreateExchange(t.Context(), vhost, LiveExchange{Name: "e", Type: "fanout", Durable: true}); !errors.As(err, &e) || e.Exchange != "e" {
 		t.Errorf("another type: %v", err)
 	}
 }
