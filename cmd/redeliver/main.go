@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/command"
 )
@@ -18,6 +20,9 @@ func main() {
 	os.Exit(run())
 }
 
+// hintAfter is how long after Ctrl-C it is said that there is a quicker end.
+const hintAfter = time.Second
+
 // run ends in good order at the first Ctrl-C, and at once at the second.
 func run() int {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -28,8 +33,15 @@ func run() int {
 	go func() {
 		<-signals
 		cancel(command.ErrInterrupted)
-		<-signals
-		os.Exit(command.ExitFailed)
+		hint := time.After(hintAfter)
+		for {
+			select {
+			case <-hint:
+				fmt.Fprintln(os.Stderr, "redeliver: ending in good order; Ctrl-C again ends at once")
+			case <-signals:
+				os.Exit(command.ExitFailed)
+			}
+		}
 	}()
 	return command.Run(ctx, version, os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 }

@@ -36,10 +36,14 @@ type app struct {
 	unwritten noting
 	out, err  io.Writer
 	output    string
-	coloured  bool
-	conn      connection
-	broker    *rabbitMQ // nil until a command needs it
-	regions   map[string]*amazonSQS
+	// understood: the command line says something that can be done.
+	understood bool
+	// read: standard input was read, which is possible once.
+	read     bool
+	coloured bool
+	conn     connection
+	broker   *rabbitMQ // nil until a command needs it
+	regions  map[string]*amazonSQS
 }
 
 func newApp(version string, std Streams) *app {
@@ -110,22 +114,23 @@ func (a *app) confirm(ctx context.Context, question, otherwise string) (bool, er
 	return false, nil
 }
 
-// answered waits for an answer, or until ctx is done: what reads it goes with the process.
-func answered(ctx context.Context, read func() (string, error)) (string, error) {
+// answered waits for an answer, or until ctx is done: what reads it, or works it out, goes with the process.
+func answered[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type answer struct {
-		text string
-		err  error
+		value T
+		err   error
 	}
 	given := make(chan answer, 1)
 	go func() {
-		text, err := read()
-		given <- answer{text, err}
+		value, err := read()
+		given <- answer{value, err}
 	}()
 	select {
 	case got := <-given:
-		return got.text, got.err
+		return got.value, got.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 
@@ -160,10 +165,15 @@ func count[T int | int64](n T) string {
 
 // messages writes how many messages.
 func messages[T int | int64](n T) string {
+	return count(n) + " " + plural(n, "message", "messages")
+}
+
+// plural is the word that goes with so many.
+func plural[T int | int64](n T, one, many string) string {
 	if n == 1 {
-		return "1 message"
+		return one
 	}
-	return count(n) + " messages"
+	return many
 }
 
 // about writes a duration for people, as exact as makes sense.

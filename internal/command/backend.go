@@ -21,6 +21,9 @@ type backend interface {
 	Browse(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue, o browseOptions) (browsed, error)
 	// Move moves messages of a queue to another place.
 	Move(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue, o moveOptions) (transfer.Report, error)
+	// HandedOut is how many messages of a queue somebody has been handed and not settled, whom nobody can take them from;
+	// nil where the broker does not tell.
+	HandedOut(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue) (*int64, error)
 	// Ready is how many messages of a queue Purge would discard, and Purge discards them.
 	Ready(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue) (int, error)
 	Purge(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue) (int, error)
@@ -42,8 +45,6 @@ func (a *app) backend(ctx context.Context, m topology.Manifest) (backend, error)
 type snapshot struct {
 	// Queues are the work queues, the hold queues by tier, the dead-letter queue and the parked queue.
 	Queues []queueState
-	// Unseen says what the broker does not show, a sentence each.
-	Unseen []string
 	// Notes say what it shows to nobody, or not exactly.
 	Notes []string
 }
@@ -58,6 +59,8 @@ type queueState struct {
 	// Missing: the broker says that there is no such queue. State is what is wrong with one that is there.
 	Missing bool
 	State   string
+	// Unseen says what the broker does not show of it, and why.
+	Unseen string
 	// Messages are all of them: Ready, Unacknowledged (handed out), and those that wait for something else.
 	Messages, Ready, Unacknowledged *int64
 	// Delayed are those that were sent with a delay, which only Amazon SQS has.

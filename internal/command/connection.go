@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,12 +78,16 @@ func fromEnv(attribute string) string { return os.Getenv(rabbitmqadmin.EnvName(a
 // said is a flag's text or, where it says nothing, the environment's.
 func said(flag, attribute string) string { return cmp.Or(flag, fromEnv(attribute)) }
 
-// addresses are those that a flag has or, where it has none, the environment.
-func addresses(flag []string, name, attribute string) ([]string, error) {
+// addresses are those that a flag has or, where it has none, the environment. A flag's have one of the schemes.
+func addresses(flag []string, name, attribute string, schemes ...string) ([]string, error) {
 	for _, text := range flag {
-		if u, err := url.Parse(text); err != nil || u.User != nil {
-			return nil, usagef("--%s has credentials in it, or is no URL: what is on a command line, every user of the machine can see, and the shell keeps it. "+
+		u, err := url.Parse(text)
+		switch {
+		case strings.Contains(text, "@"): // which no other part of an address has
+			return nil, usagef("--%s has credentials in it: what is on a command line, every user of the machine can see, and the shell keeps it. "+
 				"Put the user into --username, and the password into %s, --password-file, or type it when asked", name, rabbitmqadmin.EnvName("password"))
+		case err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme):
+			return nil, usagef("--%s %q is no address that begins with %s://: write %s://HOST:PORT", name, text, strings.Join(schemes, ":// or "), schemes[0])
 		}
 	}
 	if len(flag) > 0 {
@@ -100,10 +105,10 @@ func addresses(flag []string, name, attribute string) ([]string, error) {
 // config is how to reach the broker and as whom. amqpURL is the whole URL of an application, where that says where AMQP is.
 func (a *app) config(ctx context.Context) (cfg rabbitmqadmin.Config, amqpURL string, err error) {
 	c := &a.conn
-	if cfg.Endpoints, err = addresses(c.management, "management-url", "endpoints"); err != nil {
+	if cfg.Endpoints, err = addresses(c.management, "management-url", "endpoints", "http", "https"); err != nil {
 		return cfg, "", err
 	}
-	if cfg.AMQPEndpoints, err = addresses(c.amqp, "amqp-url", "amqp_endpoints"); err != nil {
+	if cfg.AMQPEndpoints, err = addresses(c.amqp, "amqp-url", "amqp_endpoints", "amqp", "amqps"); err != nil {
 		return cfg, "", err
 	}
 	var user *url.Userinfo

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,10 +23,16 @@ type filterFlags struct {
 	reason, where        string
 	olderThan, newerThan string
 
-	// misfits are the messages that the expression cannot be asked of, and misfit why the first one cannot.
+	// misfits are the messages that the expression could not be evaluated on, and misfit is why the first one was none.
 	misfits int
 	misfit  error
 }
+
+// evaluationTimeout is how long an expression may take on one message. Nothing but the end of the command ends one that
+// takes longer.
+const evaluationTimeout = 3 * time.Second
+
+var errTooLong = errors.New("it took longer than " + evaluationTimeout.String())
 
 const filterHelp = `Filters: all that are given have to match. --filter NAME=VALUE compares a header; --reason is why the message was set aside (rejected,
 delivery_limit, expired, maxlen, on Amazon SQS max_receives, or the error that a consumer wrote down), or a part of it; --older-than and
@@ -35,7 +43,11 @@ neither. --where is an expression (https://expr-lang.org) over
     headers   the headers by name
     attempts  how often it was handled, as far as its headers say
     age       how long ago it was set aside, 0 where that is not known: age > duration("1h")
-    id, message_type, content_type, reason, error, queue, exchange, routing_key`
+    id, message_type, content_type, reason, error, queue, exchange, routing_key
+
+A message that it cannot be evaluated on, such as body.amount > 100 where the body is a text or has no amount, counts as not wanted; how many
+there are is said, and the exit code is then 1: write type(body) == "map" && (body.amount ?? 0) > 100. More than 3 seconds on one message end
+the command.`
 
 func (f *filterFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.headers, "filter", nil, "only messages with this header, NAME=VALUE (may be given more than once)")
@@ -45,8 +57,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.where, "where", "", `only messages that an expression is true of, such as 'body.amount > 100'`)
 }
 
-// filter is what the flags say; nil where they say nothing.
-func (f *filterFlags) filter(m topology.Manifest) (wanted, error) {
+// filter is what the flags say; nil where they say nothing. It ends the run by end where it goes on for ever.
+func (f *filterFlags) filter(ctx context.Context, end context.CancelCauseFunc, m topology.Manifest) (wanted, error) {
 	var all []wanted
 	for _, text := range f.headers {
 		name, value, ok := strings.Cut(text, "=")
@@ -81,7 +93,7 @@ func (f *filterFlags) filter(m topology.Manifest) (wanted, error) {
 		})
 	}
 	if f.where != "" {
-		where, err := f.expression(m, now)
+		where, err := f.expression(ctx, end, m, now)
 		if err != nil {
 			return nil, err
 		}
@@ -127,17 +139,29 @@ func scopeOf(m topology.Manifest, msg *redeliver.DeadMessage, now time.Time) sco
 	return s
 }
 
-// expression is a filter that is written as an expression. What it cannot be asked of, such as a field of a body that is no
-// object, is not wanted, and counted.
-func (f *filterFlags) expression(m topology.Manifest, now time.Time) (wanted, error) {
+// expression is a filter that is written as an expression. What it cannot be evaluated on, such as a field of a body that is
+// no object, is not wanted, and counted.
+func (f *filterFlags) expression(ctx context.Context, end context.CancelCauseFunc, m topology.Manifest, now time.Time) (wanted, error) {
 	program, err := expr.Compile(f.where, expr.Env(scope{}), expr.AsBool())
 	if err != nil {
 		return nil, usagef("--where %q: %w", f.where, err)
 	}
 	machine := vm.VM{}
 	return func(msg *redeliver.DeadMessage) bool {
-		value, err := machine.Run(program, scopeOf(m, msg, now))
-		if err != nil {
+		if ctx.Err() != nil { // the machine may still be at it
+			return false
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, evaluationTimeout, errTooLong)
+		defer cancel()
+		of := scopeOf(m, msg, now)
+		value, err := answered(limited, func() (any, error) { return machine.Run(program, of) })
+		switch {
+		case errors.Is(err, errTooLong):
+			end(fmt.Errorf("--where %q cannot be evaluated on message %q: %w; nothing was done with the message", f.where, msg.ID, err))
+			return false
+		case ctx.Err() != nil:
+			return false
+		case err != nil:
 			if f.misfits++; f.misfit == nil {
 				f.misfit = err
 			}
@@ -148,11 +172,24 @@ func (f *filterFlags) expression(m topology.Manifest, now time.Time) (wanted, er
 	}, nil
 }
 
-// sayMisfits says of how many messages the expression could not be asked: it may have a mistake in it.
+// misfitView is how many messages the expression could not be evaluated on, and why not on the first of them, as JSON.
+type misfitView struct {
+	Failed int    `json:"where_failed,omitempty"`
+	Error  string `json:"where_error,omitempty"`
+}
+
+func (f *filterFlags) misfitView() misfitView {
+	if f.misfits == 0 {
+		return misfitView{}
+	}
+	reason, _, _ := strings.Cut(f.misfit.Error(), "\n")
+	return misfitView{f.misfits, reason}
+}
+
+// sayMisfits says on how many messages the expression could not be evaluated: it may have a mistake in it.
 func (f *filterFlags) sayMisfits(a *app) {
-	if f.misfits > 0 {
-		reason, _, _ := strings.Cut(f.misfit.Error(), "\n")
-		a.say("--where could not be asked of %s, which count as not wanted; the first: %s", messages(f.misfits), shown(reason))
+	if v := f.misfitView(); v.Failed > 0 && !a.json() {
+		a.say("--where could not be evaluated on %s, which %s as not wanted; the first: %s", messages(v.Failed), plural(v.Failed, "counts", "count"), shown(v.Error))
 	}
 }
 

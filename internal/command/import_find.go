@@ -107,7 +107,15 @@ func (v *vhostState) topics(conventions []topology.Convention, group string) []t
 		}
 		return strings.Compare(a.Topic, b.Topic)
 	})
-	return v.apart(all)
+	holds := map[string]bool{} // one that drifted may look like the work queue of another convention's topic
+	for _, r := range all {
+		for _, q := range v.shown {
+			if _, _, ok := holdQueue(r, q.Name, time.Second); ok {
+				holds[q.Name] = true
+			}
+		}
+	}
+	return v.apart(slices.DeleteFunc(all, func(r topology.Recognised) bool { return holds[r.Topic] }))
 }
 
 // grouped is a topic with the consumer group that its dead-letter queue's name tells, where the convention has groups and
@@ -248,10 +256,11 @@ type importedTopic struct {
 // imported works out what a topic is configured as: what import makes of it.
 func (v *vhostState) imported(ctx context.Context, r topology.Recognised) (importedTopic, error) {
 	t := importedTopic{Recognised: r}
-	var missed []string
+	refs, shards := r.RecogniseLadder(v.shown)
+	drifted, missed := v.leftOfLadder(r, refs)
+	t.notes = drifted
 	if r.Ladder {
-		t.refs, t.sequenceShards = r.RecogniseLadder(v.shown)
-		missed = r.Unrecognised(v.shown, t.refs)
+		t.refs, t.sequenceShards = refs, shards
 		if _, err := t.ladder().BuildLadder(); err != nil {
 			t.notes = append(t.notes, "the hold queues are left out: "+err.Error())
 			t.Ladder, t.refs, t.sequenceShards = false, nil, 0

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rabbitmq/amqp091-go"
+
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
@@ -23,6 +25,12 @@ var provider struct {
 
 // plan has the real command line plan a configuration.
 func (b *bundle) plan(config string) string {
+	b.t.Helper()
+	return b.planAt("{}", config)
+}
+
+// planAt does with a provider that is configured.
+func (b *bundle) planAt(block, config string) string {
 	b.t.Helper()
 	terraform := os.Getenv("TF_ACC_TERRAFORM_PATH")
 	for _, name := range []string{"terraform", "tofu"} {
@@ -43,7 +51,7 @@ func (b *bundle) plan(config string) string {
 		b.t.Fatal(provider.err)
 	}
 	b.write("cli.tfrc", []byte(fmt.Sprintf("provider_installation {\n  dev_overrides { \"redeliver/redeliver\" = %q }\n  direct {}\n}\n", filepath.Dir(binary))))
-	b.write("main.tf", []byte("terraform {\n  required_providers {\n    redeliver = { source = \"redeliver/redeliver\" }\n  }\n}\nprovider \"redeliver\" {}\n"))
+	b.write("main.tf", []byte("terraform {\n  required_providers {\n    redeliver = { source = \"redeliver/redeliver\" }\n  }\n}\nprovider \"redeliver\" "+block+"\n"))
 	b.write("imported.tf", []byte(config))
 	cmd := exec.CommandContext(b.t.Context(), terraform, "plan", "-no-color", "-input=false")
 	cmd.Dir = b.dir
@@ -141,6 +149,54 @@ func TestImportConfigOfPolicies(t *testing.T) {
 	b.declare(objects)
 	r := b.run("import-config", "--vhost", b.vhost).exits(0).lacks("#")
 	if out := b.plan(r.out); !strings.Contains(out, "Plan: 3 to import, 0 to add, 0 to change, 0 to destroy") || !strings.Contains(out, `settings_via       = "policy"`) {
+		t.Errorf("%s\n%s", out, r.out)
+	}
+}
+
+// TestImportConfigOfDrift: what is left out of a ladder is named, with which of its arguments is not the convention's.
+func TestImportConfigOfDrift(t *testing.T) {
+	b := setup(t)
+	hold := func(kind string, arguments amqp091.Table) amqp091.Table {
+		table := amqp091.Table{"x-queue-type": kind, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders"}
+		if kind == "quorum" {
+			table["x-dead-letter-strategy"], table["x-overflow"] = "at-least-once", "reject-publish"
+		}
+		for key, value := range arguments {
+			table[key] = value
+		}
+		return table
+	}
+	b.provision(b.spec(func(s *topology.Spec) { s.HoldDelays = []time.Duration{5 * time.Second, 2 * time.Minute} }))
+	b.provision(b.spec(func(s *topology.Spec) {
+		s.Topic, s.Convention, s.QueueType, s.DeadLetterQueue, s.ParkedQueue = "mails", topology.RabbitKit, topology.Classic, "mails.dlq", ""
+		s.HoldDelays, s.Retry = []time.Duration{time.Second}, topology.RetryPolicy{Strategy: topology.Republish, MaxRetries: 1, Jitter: topology.DefaultJitter}
+	}))
+	ch := brokertest.Channel(t, b.broker, b.vhost)
+	for name, arguments := range map[string]amqp091.Table{
+		"orders-hold-30s": hold("quorum", amqp091.Table{"x-message-ttl": int32(45000)}),
+		"orders-hold-60s": hold("quorum", amqp091.Table{"x-message-ttl": int32(60000), "x-dead-letter-routing-key": "elsewhere", "x-max-length": int32(9)}),
+		"orders-hold-90s": hold("quorum", nil),
+		"mails.retry.2":   hold("classic", nil),
+		"mails.retry.3":   hold("classic", amqp091.Table{"x-message-ttl": int32(9000), "x-dead-letter-routing-key": "mails"}),
+	} {
+		if _, err := ch.QueueDeclare(name, true, false, false, false, arguments); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := b.run("import-config", "--vhost", b.vhost).exits(0).says("2 topics in vhost").lacks("x-max-length")
+	for _, want := range []string{
+		`topic "orders": hold queue "orders-hold-30s" is left out, because it is not as the convention has it: x-message-ttl: want 30000, live 45000`,
+		`hold queue "orders-hold-60s" is left out, because it is not as the convention has it: x-dead-letter-routing-key: want "orders", live "elsewhere"`,
+		`hold queue "orders-hold-90s" is left out, because it is not as the convention has it: x-message-ttl: want 90000, live absent`,
+		`hold queue "mails.retry.2" is left out, because it is not as the convention has it: x-dead-letter-routing-key: want "mails", live "orders"`,
+		`x-message-ttl: want the delay in milliseconds, live absent`,
+		`topic "mails": hold queues that a gap in the ladder leaves out: mails.retry.3`,
+	} {
+		if !strings.Contains(r.out, "# ") || !strings.Contains(r.out, want) || !strings.Contains(r.err, want) {
+			t.Errorf("%q is not said twice:\n%s\n%s", want, r.out, r.err)
+		}
+	}
+	if out := b.plan(r.out); !strings.Contains(out, "Plan: 7 to import, 0 to add, 0 to change, 0 to destroy") {
 		t.Errorf("%s\n%s", out, r.out)
 	}
 }

@@ -1,14 +1,8 @@
 package command
 
 import (
-	"fmt"
-	"net/url"
 	"slices"
-	"strings"
-	"time"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 
@@ -23,40 +17,17 @@ const (
 	typeTopic      = "redeliver_rabbitmq_topic"
 )
 
-// configWriter writes topics as Terraform configuration.
+// configWriter writes topics of RabbitMQ.
 type configWriter struct {
-	v      *vhostState
-	file   *hclwrite.File
-	labels map[string]bool
-	blocks int
-	// notes say what the configuration does not have.
-	notes []string
-}
-
-// label is the name of a topic's resources: a word that no other topic has.
-func (w *configWriter) label(topic string) string {
-	word := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, topic)
-	if !hclsyntax.ValidIdentifier(word) {
-		word = "topic_" + word
-	}
-	label := word
-	for n := 2; w.labels[label]; n++ {
-		label = fmt.Sprintf("%s_%d", word, n)
-	}
-	w.labels[label] = true
-	return label
+	*configFile
+	v *vhostState
 }
 
 // topic writes everything that belongs to a topic, and what imports it.
 func (w *configWriter) topic(t importedTopic) {
 	label := w.label(t.Topic)
 	for _, note := range t.notes {
-		w.notes = append(w.notes, fmt.Sprintf("topic %q: %s", t.Topic, note))
+		w.note(t.Topic, "%s", note)
 	}
 	if t.DeadLetterQueue != "" {
 		w.deadEnd(t, typeDeadLetter, label, topology.RoleDeadLetter)
@@ -74,22 +45,10 @@ func (w *configWriter) topic(t importedTopic) {
 
 // resource begins a resource with the attributes of the identity, behind what imports it.
 func (w *configWriter) resource(t importedTopic, kind, label, topicAttribute, name string) *hclwrite.Body {
-	body := w.file.Body()
-	if w.blocks > 0 {
-		body.AppendNewline()
-	}
-	w.blocks++
-	imports := body.AppendNewBlock("import", nil).Body()
-	imports.SetAttributeTraversal("to", traversal(kind, label))
-	imports.SetAttributeValue("id", cty.StringVal(importIDOf(t.Identity, name)))
-	body.AppendNewline()
-	made := body.AppendNewBlock("resource", []string{kind, label}).Body()
+	made := w.imported(kind, label, importIDOf(t.Identity, name))
 	made.SetAttributeValue(topicAttribute, text(t.Topic))
 	made.SetAttributeValue("vhost", text(t.VHost))
-	made.SetAttributeValue("convention", text(string(t.Convention)))
-	if t.ConsumerGroup != "" {
-		made.SetAttributeValue("consumer_group", text(t.ConsumerGroup))
-	}
+	w.scheme(made, t.Convention, t.ConsumerGroup)
 	return made
 }
 
@@ -123,7 +82,7 @@ func (w *configWriter) deadEnd(t importedTopic, kind, label string, role topolog
 		objects, err = s.BuildDeadLetterQueue()
 	}
 	if err != nil {
-		w.notes = append(w.notes, fmt.Sprintf("topic %q: %v", t.Topic, err))
+		w.note(t.Topic, "%v", err)
 		return
 	}
 	w.beyond(body, t, objects.Queues)
@@ -142,7 +101,7 @@ func (w *configWriter) ladder(t importedTopic, label string) {
 	}
 	objects, err := s.BuildLadder()
 	if err != nil {
-		w.notes = append(w.notes, fmt.Sprintf("topic %q: %v", t.Topic, err))
+		w.note(t.Topic, "%v", err)
 		return
 	}
 	w.beyond(body, t, objects.Queues)
@@ -201,7 +160,7 @@ func (w *configWriter) work(t importedTopic, label string) {
 	}
 	objects, err := s.BuildWorkQueue()
 	if err != nil {
-		w.notes = append(w.notes, fmt.Sprintf("topic %q: %v", t.Topic, err))
+		w.note(t.Topic, "%v", err)
 		return
 	}
 	work := slices.DeleteFunc(objects.Queues, func(q topology.Queue) bool { return q.Role != topology.RoleWork })
@@ -218,68 +177,11 @@ func (w *configWriter) beyond(body *hclwrite.Body, t importedTopic, queues []top
 		body.SetAttributeValue("merge_policy", cty.True)
 	}
 	for _, text := range left {
-		w.notes = append(w.notes, fmt.Sprintf("topic %q differs from its convention, and the plan will say so: %s", t.Topic, text))
+		w.note(t.Topic, "it differs from its convention, and the plan will say so: %s", text)
 	}
-}
-
-func text(s string) cty.Value { return cty.StringVal(s) }
-
-func durations(delays []time.Duration) cty.Value {
-	values := make([]cty.Value, len(delays))
-	for i, d := range delays {
-		values[i] = text(topology.FormatDuration(d))
-	}
-	return cty.TupleVal(values)
-}
-
-// valueOf is a value of an argument, whose type is kept.
-func valueOf(value any) cty.Value {
-	switch v := value.(type) {
-	case string:
-		return text(v)
-	case bool:
-		return cty.BoolVal(v)
-	case int64:
-		return cty.NumberIntVal(v)
-	case float64:
-		return cty.NumberFloatVal(v)
-	case []any:
-		values := make([]cty.Value, len(v))
-		for i, inner := range v {
-			values[i] = valueOf(inner)
-		}
-		return cty.TupleVal(values)
-	case topology.Arguments:
-		return valueOf(map[string]any(v))
-	case map[string]any:
-		fields := make(map[string]cty.Value, len(v))
-		for name, inner := range v {
-			fields[name] = valueOf(inner)
-		}
-		return cty.ObjectVal(fields)
-	}
-	return cty.NullVal(cty.DynamicPseudoType)
-}
-
-func traversal(root string, rest ...string) hcl.Traversal {
-	out := hcl.Traversal{hcl.TraverseRoot{Name: root}}
-	for _, name := range rest {
-		out = append(out, hcl.TraverseAttr{Name: name})
-	}
-	return out
 }
 
 // importIDOf is the identifier that a part of a topic is imported by; name is its own where it is not derived.
 func importIDOf(id topology.Identity, name string) string {
-	encode := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
-	out := encode(id.VHost) + "/" + encode(id.Topic)
-	separator := "?"
-	for _, p := range [][2]string{{"consumer_group", id.ConsumerGroup}, {"convention", string(id.Convention)}, {"name", name}} {
-		if p[1] == "" || p[0] == "convention" && id.Convention == topology.Redeliver {
-			continue
-		}
-		out += separator + p[0] + "=" + encode(p[1])
-		separator = "&"
-	}
-	return out
+	return withParams(encoded(id.VHost)+"/"+encoded(id.Topic), id.Convention, id.ConsumerGroup, "name", name)
 }

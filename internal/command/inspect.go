@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -48,16 +49,28 @@ func (a *app) inspectCommand(s setAside) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			filter, err := filters.filter(m)
+			ctx, end := context.WithCancelCause(cmd.Context())
+			defer end(nil)
+			filter, err := filters.filter(ctx, end, m)
 			if err != nil {
 				return err
 			}
-			got, err := b.Browse(cmd.Context(), m, q, browseOptions{Limit: limit, Filter: filter, AcceptLoss: acceptLoss})
+			handedOut, err := b.HandedOut(ctx, m, q)
+			if err != nil {
+				return err
+			}
+			got, err := b.Browse(ctx, m, q, browseOptions{Limit: limit, Filter: filter, AcceptLoss: acceptLoss})
 			if err != nil {
 				return err
 			}
 			filters.sayMisfits(a)
-			return a.printMessages(m, q, got, full)
+			if err := a.printMessages(m, q, got, handedOut, filters.misfitView(), full); err != nil {
+				return err
+			}
+			if filters.misfits > 0 {
+				return errFindings
+			}
+			return nil
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", defaultInspected, "how many messages are shown at most; 0 is all")
@@ -153,14 +166,31 @@ func cutText(text string, full bool) (string, bool) {
 	return text, true
 }
 
-func (a *app) printMessages(m topology.Manifest, q topology.ManifestQueue, got browsed, full bool) error {
+// inspectView is what was looked at as JSON.
+type inspectView struct {
+	VHost     string        `json:"vhost"`
+	Topic     string        `json:"topic"`
+	Queue     string        `json:"queue"`
+	Found     int           `json:"found"`
+	Looked    int           `json:"looked_at"`
+	HandedOut *int64        `json:"handed_out,omitempty"`
+	Messages  []messageView `json:"messages"`
+	Notes     []string      `json:"notes"`
+	misfitView
+}
+
+func (a *app) printMessages(m topology.Manifest, q topology.ManifestQueue, got browsed, handedOut *int64, misfits misfitView, full bool) error {
 	views := make([]messageView, len(got.Messages))
 	for i := range got.Messages {
 		views[i] = viewOfMessage(m, &got.Messages[i], full)
 	}
+	if n := handedOut; n != nil && *n > 0 && m.Broker == topology.BrokerRabbitMQ { // the notes of SQS say so
+		got.Notes = append(got.Notes, fmt.Sprintf("%s that somebody has been handed, a consumer or another look, %s not seen.", messages(*n), plural(*n, "was", "were")))
+	}
 	if a.json() {
-		return a.printJSON(map[string]any{
-			"vhost": m.VHost, "topic": m.Topic, "queue": q.Name, "found": got.Found, "looked_at": got.Looked, "messages": views, "notes": append([]string{}, got.Notes...),
+		return a.printJSON(inspectView{
+			VHost: m.VHost, Topic: m.Topic, Queue: q.Name, Found: got.Found, Looked: got.Looked, HandedOut: handedOut,
+			Messages: views, Notes: append([]string{}, got.Notes...), misfitView: misfits,
 		})
 	}
 	a.printf("queue %s of topic %s %s: %s, %d looked at, %d shown\n", a.styled(bold, shown(q.Name)), shown(m.Topic), place(m.VHost), messages(got.Found), got.Looked, len(views))

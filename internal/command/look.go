@@ -51,7 +51,7 @@ func (r *rabbitMQ) look(ctx context.Context, dial transfer.Dial, vhost string, q
 	minor, _, _ := strings.Cut(rest, ".")
 	l.major, _ = strconv.Atoi(major)
 	l.minor, _ = strconv.Atoi(minor)
-	if l.found, err = transfer.Ready(ctx, dial, queue.Name); err != nil {
+	if l.found, _, err = transfer.Ready(ctx, dial, queue.Name); err != nil {
 		return l, err
 	}
 	var policies []topology.Policy
@@ -127,7 +127,7 @@ func (l look) notes(b browsed) []string {
 		if l.limit > 0 {
 			of = "of the " + count(l.limit) + " that the queue allows"
 		}
-		out = append(out, fmt.Sprintf("RabbitMQ %s counts a look as a delivery: each of the %s has spent one, %s.", l.version, messages(b.Looked), of))
+		out = append(out, fmt.Sprintf("RabbitMQ %s counts a look as a delivery: %s %s spent one, %s.", l.version, messages(b.Looked), plural(b.Looked, "has", "have each"), of))
 	}
 	switch {
 	case b.Looked >= b.Found:

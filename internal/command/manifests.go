@@ -4,28 +4,38 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
 // readFile reads a file that an argument names; - is standard input.
 func (a *app) readFile(name string) ([]byte, error) {
-	if name == "-" {
-		if a.std.In == nil {
-			return nil, nil
+	var text []byte
+	var err error
+	switch {
+	case name != "-":
+		if text, err = os.ReadFile(name); err != nil {
+			return nil, fmt.Errorf("reading the manifest: %w", err)
 		}
-		text, err := io.ReadAll(a.std.In)
-		if err != nil {
+	case a.read:
+		return nil, usagef("- names standard input, which can be read once, and it is given twice: name a file for all manifests but one")
+	case a.std.In != nil:
+		a.read = true
+		if text, err = io.ReadAll(a.std.In); err != nil {
 			return nil, fmt.Errorf("reading standard input: %w", err)
 		}
-		return text, nil
 	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifest: %w", err)
+	if mark := slices.IndexFunc(byteOrderMarks, func(mark string) bool { return strings.HasPrefix(string(text), mark) }); mark >= 0 {
+		return nil, fmt.Errorf("reading the manifest: %s begins with a byte order mark, which JSON has not, and which consumers refuse too: write it as UTF-8 without one "+
+			"(Windows PowerShell: terraform output -raw NAME | Out-File -Encoding ascii FILE, or use cmd.exe or PowerShell 7)", fileName(name))
 	}
 	return text, nil
 }
+
+// byteOrderMarks are those of UTF-8 and UTF-16.
+var byteOrderMarks = []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}
 
 // manifest reads one manifest.
 func (a *app) manifest(name string) (topology.Manifest, error) {

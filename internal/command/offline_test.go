@@ -3,7 +3,9 @@ package command_test
 import (
 	"encoding/json"
 	"html"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +95,53 @@ func TestCommandLine(t *testing.T) {
 	b.run("verify", "none.json").exits(2).says("none.json")
 	b.run("dlq", "move", "orders.json").exits(2).says("--to QUEUE")
 	b.run("dlq", "replay", "orders.json", "--to", "orders-dlq").exits(2)
+	b.run("permissions", "orders.json").exits(2).says(`"role"`, "See: redeliver permissions --help")
+	b.run("nonsense").exits(2).says("See: redeliver --help")
+	text := string(must(os.ReadFile(filepath.Join(b.dir, "orders.json")))(t))
+	b.runWith(text, "verify", "-", "-").exits(2).says("standard input", "given twice", "See: redeliver verify --help")
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe"} {
+		b.write("marked.json", []byte(mark+text))
+		b.run("manifest", "validate", "marked.json").exits(2).says("marked.json", "byte order mark", "UTF-8", "PowerShell")
+	}
+	for _, address := range []string{"localhost:5672", "127.0.0.1:5672", "http://localhost:15672"} {
+		b.run("dlq", "inspect", "orders.json", "--amqp-url", address).exits(2).says("--amqp-url", address, "amqp://HOST:PORT").lacks("credentials")
+	}
+	b.run("verify", "orders.json", "--management-url", "localhost:15672").exits(2).says("http://HOST:PORT")
+	// What was refused before anything was counted says nothing of counts.
+	args := []string{"dlq", "replay", "orders.json", "--dry-run", "--amqp-url", "amqp://127.0.0.1:1", "--username", "me", "--password-file", "orders.json"}
+	b.run(args...).exits(2).says("127.0.0.1:1").lacks("found", "left")
 	for _, command := range strings.Fields("verify status dlq parked graph manifest permissions plan-schedule import-config version") {
 		b.run(command, "--help").exits(0).says("Examples:", "redeliver "+command)
+	}
+}
+
+// TestErrorsAsJSON: with --output json the last line of standard error is an object, whatever is wrong.
+func TestErrorsAsJSON(t *testing.T) {
+	b := offline(t)
+	b.manifest(b.spec())
+	for args, want := range map[string]struct{ part, help string }{
+		"verify none.json -o json":                  {"none.json", ""},
+		"dlq inspect orders.json --output=json":     {"--amqp-url", ""},
+		"dlq list orders.json -o json":              {"--management-url", ""},
+		"dlq purge orders.json -ojson":              {"--amqp-url", ""},
+		"status orders.json -o json":                {"--management-url", ""},
+		"dlq replay orders.json --limit x -o json":  {"--limit", "redeliver dlq replay --help"},
+		"verify orders.json --no-such-flag -o json": {"--no-such-flag", "redeliver verify --help"},
+		"-o json nonsense":                          {"nonsense", "redeliver --help"},
+		"permissions orders.json -o json":           {`"role"`, "redeliver permissions --help"},
+		"verify -o json":                            {"no manifest", "redeliver verify --help"},
+		"dlq replay orders.json -o json --rate -1":  {"--rate", "redeliver dlq replay --help"},
+	} {
+		r := b.run(strings.Fields(args)...).exits(2)
+		lines := strings.Split(strings.TrimSpace(r.err), "\n")
+		var got struct {
+			Error    string `json:"error"`
+			ExitCode int    `json:"exit_code"`
+			Help     string `json:"help"`
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil || got.ExitCode != 2 || !strings.Contains(got.Error, want.part) || got.Help != want.help || r.out != "" {
+			t.Errorf("%s: %v\n%s\n%s", args, err, r.err, r.out)
+		}
 	}
 }
 

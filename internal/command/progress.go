@@ -61,12 +61,12 @@ func (p *progress) draw(total, seen int, r transfer.Report) {
 	_ = p.bar.Set(min(seen, total)) // a bar that cannot be drawn stops nothing
 }
 
-// failures says how many messages stay, where any do.
+// failures says how many messages stay, or may be there twice, where any do.
 func failures(r transfer.Report) string {
-	if r.Failed == 0 {
+	if r.Failed+r.Doubtful == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s failed)", count(r.Failed))
+	return fmt.Sprintf(" (%s failed, %s doubtful)", count(r.Failed), count(r.Doubtful))
 }
 
 // end takes the bar away.

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
+	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
 func TestAbout(t *testing.T) {
@@ -26,6 +29,39 @@ func TestCount(t *testing.T) {
 		if got := count(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
+	}
+}
+
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "0 messages stay", 1: "1 message stays", 1000: "1,000 messages stay"} {
+		if got := messages(n) + " " + plural(n, "stays", "stay"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+	one := topology.Manifest{Retry: topology.ManifestRetry{Strategy: topology.InPlace, MaxRetries: 1}}
+	if got := policyOf(one); got != "in_place, at most 1 retry" {
+		t.Error(got)
+	}
+}
+
+// TestExpressionWithoutEnd: an expression that takes too long on a message ends the run, and is asked of no other message.
+func TestExpressionWithoutEnd(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	f := filterFlags{where: "let a = 1..900000; all(1..300, {let x = #; all(a, # + x > 0)})"}
+	want, err := f.filter(ctx, end, topology.Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := &redeliver.DeadMessage{Message: redeliver.Message{ID: "m1"}}
+	first, second := want(msg), want(msg)
+	if first || second || !errors.Is(context.Cause(ctx), errTooLong) || f.misfits != 0 {
+		t.Errorf("%v, %d misfits", context.Cause(ctx), f.misfits)
+	}
+	if text := context.Cause(ctx).Error(); !strings.Contains(text, `message "m1"`) || !strings.Contains(text, "longer than 3s") {
+		t.Error(text)
 	}
 }
 

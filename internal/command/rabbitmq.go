@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
@@ -101,7 +102,7 @@ func (r *rabbitMQ) Snapshot(ctx context.Context, m topology.Manifest) (snapshot,
 			q.Missing = true
 			continue
 		case errors.Is(err, rabbitmqadmin.ErrUnauthorized), errors.Is(err, rabbitmqadmin.ErrVHostUnreadable):
-			s.Unseen = append(s.Unseen, err.Error())
+			q.Unseen = err.Error()
 			continue
 		case err != nil:
 			return snapshot{}, err
@@ -117,7 +118,7 @@ func (r *rabbitMQ) Snapshot(ctx context.Context, m topology.Manifest) (snapshot,
 			}
 		}
 		if q.Messages == nil {
-			s.Unseen = append(s.Unseen, fmt.Sprintf("how many messages queue %q holds: the broker has no count, which takes some seconds on a new queue", q.Name))
+			q.Unseen = fmt.Sprintf("how many messages queue %q holds: the broker has no count, which takes some seconds on a new queue", q.Name)
 		}
 	}
 	return s, nil
@@ -158,7 +159,7 @@ func (r *rabbitMQ) Browse(ctx context.Context, m topology.Manifest, queue topolo
 	}
 	look, err := r.look(ctx, dial, m.VHost, queue)
 	if err != nil {
-		return browsed{}, err
+		return browsed{}, advised(m, queue, err)
 	}
 	if err := look.refuse(o.AcceptLoss); err != nil {
 		return browsed{}, err
@@ -174,7 +175,7 @@ func (r *rabbitMQ) Browse(ctx context.Context, m topology.Manifest, queue topolo
 	}
 	report, err := transfer.Move(ctx, options)
 	if err != nil {
-		return browsed{}, fmt.Errorf("looking at queue %q: %w", queue.Name, err)
+		return browsed{}, fmt.Errorf("looking at queue %q: %w", queue.Name, advised(m, queue, err))
 	}
 	out.Found, out.Looked = report.Found, report.Moved+report.Skipped
 	out.Notes = look.notes(out)
@@ -184,15 +185,15 @@ func (r *rabbitMQ) Browse(ctx context.Context, m topology.Manifest, queue topolo
 func (r *rabbitMQ) Move(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue, o moveOptions) (transfer.Report, error) {
 	dial, err := r.dial(m.VHost)
 	if err != nil {
-		return transfer.Report{}, err
+		return transfer.Report{Left: -1}, err
 	}
 	if o.DryRun || o.Filter != nil { // what is looked at is given back
 		look, err := r.look(ctx, dial, m.VHost, queue)
 		if err != nil {
-			return transfer.Report{}, err
+			return transfer.Report{Left: -1}, advised(m, queue, err)
 		}
 		if err := look.refuse(o.AcceptLoss); err != nil {
-			return transfer.Report{}, err
+			return transfer.Report{Left: -1}, err
 		}
 	}
 	options := transfer.Options{
@@ -210,12 +211,40 @@ func (r *rabbitMQ) Move(ctx context.Context, m topology.Manifest, queue topology
 	}
 	report, err := transfer.Move(ctx, options)
 	for i := range report.Failures {
-		report.Failures[i].Err = transfer.Advise(report.Failures[i].Err)
+		report.Failures[i].Err = advised(m, queue, report.Failures[i].Err)
 	}
+	return report, advised(m, queue, err)
+}
+
+// handedOutWithin is how long the management API may take to say how many messages are handed out, which nothing depends on.
+const handedOutWithin = 5 * time.Second
+
+// HandedOut asks the management API, where there is one. A quorum queue's count is up to 10 seconds old; without a consumer
+// it may be that of a look which is over, and is not told.
+func (r *rabbitMQ) HandedOut(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue) (*int64, error) {
+	limited, cancel := context.WithTimeout(ctx, handedOutWithin)
+	defer cancel()
+	client, err := r.admin(limited)
 	if err != nil {
-		err = transfer.Advise(err)
+		return nil, nil //nolint:nilnil // messages are moved without it
 	}
-	return report, err
+	depths, err := client.DepthsNow(limited, m.VHost, []string{queue.Name})
+	if err != nil || !depths[0].Known {
+		return nil, nil //nolint:nilnil // as above
+	}
+	n := depths[0].Unacknowledged
+	if n == 0 || queue.Type == topology.Classic {
+		return &n, nil
+	}
+	dial, err := r.dial(m.VHost)
+	if err != nil {
+		return nil, err
+	}
+	_, consumers, err := transfer.Ready(ctx, dial, queue.Name)
+	if err != nil || consumers == 0 {
+		return nil, advised(m, queue, err)
+	}
+	return &n, nil
 }
 
 func (r *rabbitMQ) Ready(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue) (int, error) {
@@ -223,7 +252,8 @@ func (r *rabbitMQ) Ready(ctx context.Context, m topology.Manifest, queue topolog
 	if err != nil {
 		return 0, err
 	}
-	return transfer.Ready(ctx, dial, queue.Name)
+	n, _, err := transfer.Ready(ctx, dial, queue.Name)
+	return n, advised(m, queue, err)
 }
 
 func (r *rabbitMQ) Purge(ctx context.Context, m topology.Manifest, queue topology.ManifestQueue) (int, error) {
@@ -231,5 +261,40 @@ func (r *rabbitMQ) Purge(ctx context.Context, m topology.Manifest, queue topolog
 	if err != nil {
 		return 0, err
 	}
-	return transfer.Purge(ctx, dial, queue.Name)
+	n, err := transfer.Purge(ctx, dial, queue.Name)
+	return n, advised(m, queue, err)
+}
+
+// elseAs is what to do without a permission.
+const elseAs = "redeliver permissions --role operator prints what an operator needs, and --username works as another user"
+
+// advised is an error of AMQP with what to do about it, in the command's words.
+func advised(m topology.Manifest, queue topology.ManifestQueue, err error) error {
+	var dialled *amqp.DialError
+	code := amqp.ReplyCode(err)
+	advice := ""
+	switch {
+	case err == nil, errors.Is(err, amqp.ErrNoExchange), errors.Is(err, amqp.ErrUnroutable):
+		return transfer.Advise(err)
+	case errors.Is(err, amqp.ErrForbidden):
+		advice = `the user lacks write permission on that exchange ("amq.default" is the name of the default one): ` + elseAs
+	case errors.As(err, &dialled) && amqp.AtLimit(err):
+		advice = "the broker allows no more connections of this node, vhost or user: close some, or raise the limit"
+	case errors.As(err, &dialled) && code == amqp091.NotAllowed:
+		advice = fmt.Sprintf("it has no vhost %[1]q, or the user has no permission in it. Is the address right (--amqp-url, %[2]s)? Else: rabbitmqctl add_vhost %[3]s, "+
+			"or the permissions that redeliver permissions --role operator prints", m.VHost, rabbitmqadmin.EnvName("amqp_endpoints"), shellQuote(m.VHost))
+	case errors.As(err, &dialled) && code == amqp091.AccessRefused:
+		advice = fmt.Sprintf("are user and password, or the token, right for AMQP too (--username, %s, --password-file, --token-file, or %s)?",
+			rabbitmqadmin.EnvName("password"), envAMQPURL)
+	case code == amqp091.AccessRefused:
+		advice = fmt.Sprintf("the user lacks that permission on queue %q in vhost %q: %s", queue.Name, m.VHost, elseAs)
+	case code == amqp091.NotFound:
+		advice = fmt.Sprintf("redeliver verify says what else of topic %q is missing in vhost %q, and terraform apply makes it", m.Topic, m.VHost)
+	case code == amqp091.ResourceLocked:
+		advice = "another connection has the queue for itself: it goes when that closes"
+	}
+	if advice == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, advice)
 }

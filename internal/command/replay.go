@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -27,14 +28,16 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 }
 
 const moveHelp = `A message leaves the queue when the broker has confirmed its copy and a queue has taken it, and not before: whatever is interrupted
-when, nothing is lost, and the same command goes on where it ended. At most what was on its way may be there twice. Messages that
-cannot be moved stay where they are and are counted. The first Ctrl-C ends it in good order, a second one at once.
+when, nothing is lost, and the same command goes on where it ended. At most what was on its way may be there twice: it is counted as
+doubtful. Messages that cannot be moved stay where they are and are counted. Messages that somebody has been handed are not looked at,
+and are counted where the management API tells. The first Ctrl-C ends it in good order, a second one at once.
 
 On Amazon SQS the replay of a whole dead-letter queue is the service's own message-move task, which Ctrl-C cancels; with a filter, a
 limit, a rate or --to, and from a parked queue, each message is sent and, when SQS has taken it, deleted. There are no exchanges, and
 --keep-count is impossible: SQS counts receives, and what arrives is a new message.
 
-Exit codes: 0 all that were wanted were moved, 1 some were not, 2 it ended before it had looked at all.`
+Exit codes: 0 all that were wanted were moved, 1 some were not, or are doubtful, or --where could not be evaluated on some, 2 it ended
+before it had looked at all.`
 
 func (a *app) replayCommand(s setAside) *cobra.Command {
 	f := moveFlags{o: moveOptions{Replay: true}}
@@ -86,108 +89,139 @@ func (a *app) move(cmd *cobra.Command, s setAside, f *moveFlags, manifest, done 
 	if err != nil {
 		return err
 	}
-	if f.o.Filter, err = f.filters.filter(m); err != nil {
+	ctx, end := context.WithCancelCause(cmd.Context())
+	defer end(nil)
+	if f.o.Filter, err = f.filters.filter(ctx, end, m); err != nil {
 		return err
 	}
 	if f.o.Queue == q.Name {
 		return usagef("--to %q is the queue itself", q.Name)
 	}
+	handedOut, err := b.HandedOut(ctx, m, q)
+	if err != nil {
+		return err
+	}
 	p := a.newProgress(q.Name, f.o.Limit)
 	f.o.Progress = p.tell
-	report, err := b.Move(cmd.Context(), m, q, f.o)
+	report, err := b.Move(ctx, m, q, f.o)
 	p.end()
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		return err
 	}
+	if counted := report.Found > 0 || report.Left >= 0; err != nil && !counted { // it was refused before there was anything to report
+		return fmt.Errorf("queue %q: %w", q.Name, err)
+	}
 	f.filters.sayMisfits(a)
-	return a.printMove(m, q, report, done, f.o, err)
+	return a.printMove(m, q, f, moved{report, handedOut, done, err})
+}
+
+// moved is what became of messages that were to be moved.
+type moved struct {
+	transfer.Report
+	handedOut *int64
+	done      string
+	err       error
 }
 
 // moveView is a report as JSON.
 type moveView struct {
-	VHost    string        `json:"vhost"`
-	Topic    string        `json:"topic"`
-	Queue    string        `json:"queue"`
-	DryRun   bool          `json:"dry_run,omitempty"`
-	Found    int           `json:"found"`
-	Moved    int           `json:"moved"`
-	Skipped  int           `json:"skipped"`
-	Failed   int           `json:"failed"`
-	Doubtful int           `json:"doubtful"`
-	Left     *int          `json:"left,omitempty"`
-	Failures []failureView `json:"failures"`
-	Error    string        `json:"error,omitempty"`
+	VHost    string `json:"vhost"`
+	Topic    string `json:"topic"`
+	Queue    string `json:"queue"`
+	DryRun   bool   `json:"dry_run,omitempty"`
+	Found    int    `json:"found"`
+	Moved    int    `json:"moved"`
+	Skipped  int    `json:"skipped"`
+	Failed   int    `json:"failed"`
+	Doubtful int    `json:"doubtful"`
+	Left     *int   `json:"left,omitempty"`
+	// HandedOut is how many messages somebody had been handed when it began.
+	HandedOut *int64        `json:"handed_out,omitempty"`
+	Failures  []failureView `json:"failures"`
+	Error     string        `json:"error,omitempty"`
+	misfitView
 }
 
+// failureView is a reason why messages failed or are doubtful.
 type failureView struct {
 	Error     string `json:"error"`
 	MessageID string `json:"message_id"`
 	Count     int    `json:"count"`
+	Doubtful  bool   `json:"doubtful,omitempty"`
 }
 
-func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, r transfer.Report, done string, o moveOptions, failed error) error {
-	dry := o.DryRun
+func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, f *moveFlags, r moved) error {
+	dry := f.o.DryRun
 	if dry {
-		done = "would be " + done
+		r.done = "would be " + r.done
 	}
 	if a.json() {
 		v := moveView{
 			VHost: m.VHost, Topic: m.Topic, Queue: q.Name, DryRun: dry,
-			Found: r.Found, Moved: r.Moved, Skipped: r.Skipped, Failed: r.Failed, Doubtful: r.Doubtful, Failures: []failureView{},
+			Found: r.Found, Moved: r.Moved, Skipped: r.Skipped, Failed: r.Failed, Doubtful: r.Doubtful, HandedOut: r.handedOut, Failures: []failureView{},
+			misfitView: f.filters.misfitView(),
 		}
 		if r.Left >= 0 {
 			v.Left = &r.Left
 		}
 		for _, f := range r.Failures {
-			v.Failures = append(v.Failures, failureView{f.Err.Error(), f.MessageID, f.Count})
+			v.Failures = append(v.Failures, failureView{f.Err.Error(), f.MessageID, f.Count, f.Unknown})
 		}
-		if failed != nil {
-			v.Error = failed.Error()
+		if r.err != nil {
+			v.Error = r.err.Error()
 		}
 		if err := a.printJSON(v); err != nil {
 			return err
 		}
 	} else {
-		a.printf("queue %s: %s\n", shown(q.Name), sumUp(r, done))
+		a.printf("queue %s: %s\n", shown(q.Name), sumUp(r))
 		for _, f := range r.Failures {
-			a.printf("  %s %s stay, the first with id %q: %s\n", a.styled(bad, "not moved:"), messages(f.Count), f.MessageID, shown(f.Err.Error()))
+			kind, stay := "not moved:", plural(f.Count, "stays", "stay")
+			if f.Unknown {
+				kind, stay = "doubtful:", stay+" and may have been copied too"
+			}
+			a.printf("  %s %s %s, the first with id %q: %s\n", a.styled(bad, kind), messages(f.Count), stay, f.MessageID, shown(f.Err.Error()))
 		}
 	}
 	elsewhere := 0
 	if m.Broker == topology.BrokerRabbitMQ && r.Left > 0 { // SQS counts about
 		wanted := r.Found
-		if o.Limit > 0 {
-			wanted = min(wanted, o.Limit)
+		if f.o.Limit > 0 {
+			wanted = min(wanted, f.o.Limit)
 		}
 		elsewhere = wanted - r.Moved - r.Skipped - r.Failed - r.Doubtful
 	}
-	if elsewhere > 0 && failed == nil {
-		a.say("queue %s: %s were not seen: somebody else had them, another replay, inspect or a consumer; run it again", shown(q.Name), messages(elsewhere))
+	if elsewhere > 0 && r.err == nil {
+		a.say("queue %s: %s %s not seen: somebody else had %s, another replay, inspect or a consumer; run it again",
+			shown(q.Name), messages(elsewhere), plural(elsewhere, "was", "were"), plural(elsewhere, "it", "them"))
 	}
 	switch {
-	case errors.Is(failed, ErrInterrupted):
-		return fmt.Errorf("queue %q: %w; nothing is lost, and the same command goes on with the rest", q.Name, failed)
-	case failed != nil:
-		return fmt.Errorf("queue %q: %w", q.Name, failed)
-	case r.Failed > 0, r.Doubtful > 0, elsewhere > 0:
+	case errors.Is(r.err, ErrInterrupted):
+		return fmt.Errorf("queue %q: %w; nothing is lost, and the same command goes on with the rest", q.Name, r.err)
+	case r.err != nil:
+		return fmt.Errorf("queue %q: %w", q.Name, r.err)
+	case r.Failed > 0, r.Doubtful > 0, elsewhere > 0, f.filters.misfits > 0:
 		return errFindings
 	}
 	return nil
 }
 
 // sumUp says what became of the messages.
-func sumUp(r transfer.Report, done string) string {
-	text := fmt.Sprintf("%s found, %s %s", count(r.Found), count(r.Moved), done)
+func sumUp(r moved) string {
+	text := fmt.Sprintf("%s found, %s %s", count(r.Found), count(r.Moved), r.done)
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{r.Skipped, "not wanted by the filter"}, {r.Failed, "failed and stay"}, {r.Doubtful, "copied and, as far as is known, still there too"}} {
+	}{{r.Skipped, "not wanted by the filter"}, {r.Failed, "failed and " + plural(r.Failed, "stays", "stay")}, {r.Doubtful, "doubtful, which may be there twice"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %s %s", count(part.n), part.what)
 		}
 	}
 	if r.Left >= 0 {
 		text += fmt.Sprintf(", %s left", count(r.Left))
+	}
+	if r.handedOut != nil && *r.handedOut > 0 {
+		text += fmt.Sprintf("; %s more that somebody had been handed %s not looked at", count(*r.handedOut), plural(*r.handedOut, "was", "were"))
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -43,12 +44,41 @@ func Run(ctx context.Context, version string, args []string, std Streams) int {
 	case errors.Is(err, errFindings):
 		return ExitFindings
 	}
-	a.say("redeliver: %v", err)
-	var usage *usageError
-	if errors.As(err, &usage) {
-		a.say("See: %s --help", cmd.CommandPath())
-	}
+	a.sayError(cmd, err, args)
 	return ExitFailed
+}
+
+// errorView is an error as JSON.
+type errorView struct {
+	Error    string `json:"error"`
+	ExitCode int    `json:"exit_code"`
+	// Help is the command that says what can be said instead.
+	Help string `json:"help,omitempty"`
+}
+
+// sayError says why a command failed, as the last thing that is printed to standard error; one line where it is JSON.
+func (a *app) sayError(cmd *cobra.Command, err error, args []string) {
+	v := errorView{Error: err.Error(), ExitCode: ExitFailed}
+	var usage *usageError
+	if errors.As(err, &usage) || !a.understood {
+		v.Help = cmd.CommandPath() + " --help"
+	}
+	if !a.understood && !a.json() { // what was read before the mistake does not say everything
+		rest := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}}
+		rest.Flags().StringVarP(&a.output, "output", "o", a.output, "")
+		rest.Flags().BoolP("help", "h", false, "")
+		_ = rest.ParseFlags(args) // the mistake is being told of
+	}
+	if a.json() {
+		enc := json.NewEncoder(a.err)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(v) // as the lines below
+		return
+	}
+	a.say("redeliver: %s", v.Error)
+	if v.Help != "" {
+		a.say("See: %s", v.Help)
+	}
 }
 
 // usageError is a command line that says nothing that can be done.
@@ -64,7 +94,8 @@ func Root() *cobra.Command { return newApp("", Streams{}).root() }
 const rootLong = `redeliver shows and repairs what stands behind a topic's retries: its work queue, hold queues, dead-letter
 queue and parked queue. It reads the manifest that Terraform computes (terraform output -raw orders_manifest) and asks the live broker.
 
-Exit codes: 0 fine, 1 findings (something is not as it should be), 2 it could not be done.
+Exit codes: 0 fine, 1 findings (something is not as it should be), 2 it could not be done, and standard error says why. With --output json
+its last line is then an object, {"error": TEXT, "exit_code": 2}, with "help": COMMAND where the command line is wrong.
 
 Connections are configured by flags or by the provider's environment variables, REDELIVER_RABBITMQ_ENDPOINTS and so on; those for HTTP
 headers, a proxy, timeouts, retries, tokens and the SASL mechanism have no flag. For Amazon SQS they are those of the AWS SDK: its
@@ -81,11 +112,13 @@ func (a *app) root() *cobra.Command {
   redeliver dlq replay orders.json --dry-run`,
 		SilenceErrors: true, SilenceUsage: true, DisableAutoGenTag: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(outputs, a.output) {
 				return usagef("--output %q is neither of %s", a.output, strings.Join(outputs, ", "))
 			}
-			return nil
+			err := cmd.ValidateRequiredFlags()
+			a.understood = err == nil
+			return err
 		},
 	}
 	root.SetIn(a.std.In)

@@ -1,10 +1,8 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +62,8 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list MANIFEST...", Short: "List the " + s.noun + "s and how many messages they hold",
 		Long: "List shows the " + s.noun + " of each topic: how many messages it holds, how many of them somebody has been handed, who consumes it, and how\n" +
-			"old the oldest is where the broker tells. The counts are the broker's statistics, up to 10 seconds late; those of Amazon SQS are approximate.",
+			"old the oldest is where the broker tells. The counts are the broker's statistics, up to 10 seconds late; those of Amazon SQS are approximate.\n" +
+			"What is not known is shown as ?, with the reason on standard error, and as \"unseen\" in JSON. The exit code is 1 where a queue is missing.",
 		Example: "  redeliver " + s.use + " list manifests/*.json",
 		Args:    manifestArgs(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,6 +73,7 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 			}
 			rows := []listRow{}
 			var notes []string
+			missing := false
 			for _, m := range manifests {
 				b, err := a.backend(cmd.Context(), m)
 				if err != nil {
@@ -87,10 +87,10 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 				for _, q := range snap.Queues {
 					if q.Role == s.role {
 						rows = append(rows, listRow{VHost: m.VHost, Topic: m.Topic, queueView: viewOfQueue(q)})
+						missing = missing || q.Missing
 					}
 				}
 			}
-			missing := slices.ContainsFunc(rows, func(r listRow) bool { return r.Missing })
 			if err := a.printList(rows, notes); err != nil {
 				return err
 			}
@@ -113,19 +113,28 @@ func (a *app) printList(rows []listRow, notes []string) error {
 	if a.json() {
 		return a.printJSON(rows)
 	}
-	t := table{head: []string{"VHOST", "TOPIC", "QUEUE", "MESSAGES", "HANDED OUT", "CONSUMERS", "OLDEST"}, right: map[int]bool{3: true, 4: true, 5: true}}
+	t := table{dense: true, head: []string{"VHOST", "TOPIC", "QUEUE", "MESSAGES", "HANDED OUT", "CONSUMERS", "OLDEST"}, right: map[int]bool{3: true, 4: true, 5: true}}
 	for _, r := range rows {
 		if r.Missing {
-			t.add(cell{text: shown(cmp.Or(r.VHost, "(Amazon SQS)"))}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, cell{"missing", bad})
+			t.add(cell{text: shown(r.VHost)}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, cell{"missing", bad})
 			continue
 		}
 		held := cell{text: number(r.Messages)}
 		if r.Messages != nil && *r.Messages > 0 {
 			held.style = bad
 		}
-		t.add(cell{text: shown(cmp.Or(r.VHost, "(Amazon SQS)"))}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, held, cell{text: number(r.Unacknowledged)}, cell{text: number(r.Consumers)}, cell{text: age(r.oldest)})
+		consumers := cell{}
+		if r.VHost != "" { // SQS knows of none
+			consumers.text = number(r.Consumers)
+		}
+		t.add(cell{text: shown(r.VHost)}, cell{text: shown(r.Topic)}, cell{text: shown(r.Name)}, held, cell{text: number(r.Unacknowledged)}, consumers, cell{text: age(r.oldest)})
 	}
 	a.printf("%s%s", t.render(a), a.notes(notes))
+	for _, r := range rows {
+		if r.Unseen != "" {
+			a.say("not seen: %s", shown(r.Unseen))
+		}
+	}
 	return nil
 }
 
@@ -153,13 +162,22 @@ func holds(m topology.Manifest, n int) string {
 	return messages(n)
 }
 
+// purgeView is what was purged as JSON.
+type purgeView struct {
+	VHost     string `json:"vhost"`
+	Topic     string `json:"topic"`
+	Queue     string `json:"queue"`
+	Purged    int    `json:"purged"`
+	HandedOut *int64 `json:"handed_out,omitempty"`
+}
+
 func (a *app) purgeCommand(s setAside) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "purge MANIFEST", Short: "Discard all messages of the " + s.noun,
 		Long: "Purge discards all messages that are ready in the " + s.noun + ". They are gone for good. It says how many they are and asks, unless --yes\n" +
-			"is given; messages that a consumer has been handed stay. Amazon SQS discards those too, counts approximately, and purges a queue once in\n" +
-			"60 seconds; it takes sqs:PurgeQueue, which the role operator of permissions has not.",
+			"is given; messages that a consumer has been handed stay, and are counted where the management API tells. Amazon SQS discards those too,\n" +
+			"counts approximately, and purges a queue once in 60 seconds; it takes sqs:PurgeQueue, which the role operator of permissions has not.",
 		Example: "  redeliver " + s.use + " purge orders.json",
 		Args:    manifestArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,14 +185,22 @@ func (a *app) purgeCommand(s setAside) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			handedOut, err := b.HandedOut(cmd.Context(), m, q)
+			if err != nil {
+				return err
+			}
 			n, err := b.Ready(cmd.Context(), m, q)
 			if err != nil {
 				return err
 			}
+			stay := ""
+			if m.Broker == topology.BrokerRabbitMQ && handedOut != nil && *handedOut > 0 { // SQS discards those too
+				stay = fmt.Sprintf("; %s that somebody has been handed %s", messages(*handedOut), plural(*handedOut, "stays", "stay"))
+			}
 			some := n > 0 || m.Broker == topology.BrokerSQS // whose counts are approximate
 			if some && !yes {
-				ok, err := a.confirm(cmd.Context(), fmt.Sprintf("Discard %s of queue %q (%s of topic %q %s) for good?", holds(m, n), q.Name, s.noun, m.Topic, place(m.VHost)),
-					fmt.Sprintf("queue %q has %s; say --yes to discard them", q.Name, holds(m, n)))
+				ok, err := a.confirm(cmd.Context(), fmt.Sprintf("Discard %s of queue %q (%s of topic %q %s) for good%s?", holds(m, n), q.Name, s.noun, m.Topic, place(m.VHost), stay),
+					fmt.Sprintf("queue %q has %s; say --yes to discard %s%s", q.Name, holds(m, n), plural(n, "it", "them"), stay))
 				if err != nil {
 					return err
 				}
@@ -189,9 +215,9 @@ func (a *app) purgeCommand(s setAside) *cobra.Command {
 				}
 			}
 			if a.json() {
-				return a.printJSON(map[string]any{"queue": q.Name, "vhost": m.VHost, "topic": m.Topic, "purged": n})
+				return a.printJSON(purgeView{VHost: m.VHost, Topic: m.Topic, Queue: q.Name, Purged: n, HandedOut: handedOut})
 			}
-			a.printf("queue %s: %s discarded\n", shown(q.Name), holds(m, n))
+			a.printf("queue %s: %s discarded%s\n", shown(q.Name), holds(m, n), stay)
 			return nil
 		},
 	}

@@ -45,6 +45,7 @@ func TestInspect(t *testing.T) {
 			BodyBase64        string         `json:"body_base64"`
 			BodyTruncated     bool           `json:"body_truncated"`
 		}
+		Failed int `json:"where_failed"`
 	}
 	if err := json.Unmarshal([]byte(b.run("dlq", "inspect", "orders.json", "-o", "json").exits(0).out), &got); err != nil {
 		t.Fatal(err)
@@ -54,29 +55,34 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for filter, want := range map[string]string{
-		"--filter tenant=acme":                            "json",
-		"--filter x-redeliver-retry-count=5":              "json",
-		"--reason rejected":                               "json text binary long",
-		"--reason declined":                               "json",
-		"--reason expired":                                "",
-		"--older-than 1h":                                 "",
-		"--newer-than 1h":                                 "json text binary long",
-		"--where body.amount>100":                         "json",
-		"--where body.region==\"us\"":                     "",
-		"--where headers.tenant==\"other\"":               "text",
-		"--where attempts==6&&queue==\"orders\"":          "json",
-		"--where any(body.lines,.sku==\"a-1\")":           "json",
-		"--where age<duration(\"1h\")&&id!=\"long\"":      "json text binary",
-		"--filter tenant=acme --where body.amount>1000":   "",
-		"--where type(body)==\"string\"&&len(body)==5000": "long",
-		"--reason rejected --limit 1":                     "json",
-		"--limit 2":                                       "json text",
-		"--where error==\"declined\" --newer-than 1h":     "",
+		"--filter tenant=acme":                              "json",
+		"--filter x-redeliver-retry-count=5":                "json",
+		"--reason rejected":                                 "json text binary long",
+		"--reason declined":                                 "json",
+		"--reason expired":                                  "",
+		"--older-than 1h":                                   "",
+		"--newer-than 1h":                                   "json text binary long",
+		"--where body.amount>100":                           "json",
+		"--where body.region==\"us\"":                       "",
+		"--where headers.tenant==\"other\"":                 "text",
+		"--where attempts==6&&queue==\"orders\"":            "json",
+		"--where any(body.lines,.sku==\"a-1\")":             "json",
+		"--where age<duration(\"1h\")&&id!=\"long\"":        "json text binary",
+		"--filter tenant=acme --where body.amount>1000":     "",
+		"--where type(body)==\"string\"&&len(body)==5000":   "long",
+		"--reason rejected --limit 1":                       "json",
+		"--limit 2":                                         "json text",
+		"--where error==\"declined\" --newer-than 1h":       "",
+		"--where type(body)==\"map\"&&(body.amount??0)>100": "json",
 	} {
 		args := append([]string{"dlq", "inspect", "orders.json", "-o", "json"}, strings.Split(filter, " ")...)
-		got.Messages = nil
-		if err := json.Unmarshal([]byte(b.run(args...).exits(0).out), &got); err != nil {
-			t.Fatal(err)
+		got.Messages, got.Failed = nil, 0
+		r := b.run(args...)
+		if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+			t.Fatal(err, r.err)
+		}
+		if code := min(got.Failed, 1); r.code != code || (got.Failed > 0) != contains(r.out, `"where_error"`) {
+			t.Errorf("%s: exit code %d, and it could not be evaluated on %d messages", filter, r.code, got.Failed)
 		}
 		var ids []string
 		for _, m := range got.Messages {
@@ -87,7 +93,9 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	b.run("dlq", "inspect", "orders.json", "--where", "body.").exits(2).says("--where")
-	b.run("dlq", "inspect", "orders.json", "--where", "body.amount > 100").exits(0).says("could not be asked of 3 messages")
+	b.run("dlq", "inspect", "orders.json", "--where", "body.amount > 100").exits(1).says("could not be evaluated on 3 messages, which count as not wanted", "1 shown")
+	b.run("dlq", "replay", "orders.json", "--dry-run", "--where", "body.amount > 100").exits(1).says("could not be evaluated on 3 messages", "1 would be replayed")
+	b.run("dlq", "replay", "orders.json", "--dry-run", "--where", "body.amount > 100", "-o", "json").exits(1).says(`"where_failed": 3`, `"where_error": "`).lacks("could not be evaluated")
 	b.run("dlq", "inspect", "orders.json", "--filter", "tenant").exits(2).says("NAME=VALUE")
 	b.run("dlq", "inspect", "orders.json", "--limit", "-1").exits(2)
 	if ids := b.drained("orders-dlq"); !slices.Equal(ids, []string{"json", "text", "binary", "long"}) {
@@ -149,7 +157,7 @@ func TestInspectRefuses(t *testing.T) {
 		return
 	}
 	b.run("dlq", "inspect", "orders.json").exits(2).says("may lose messages", "after 20 deliveries", "--accept-loss")
-	b.run("dlq", "replay", "orders.json", "--dry-run").exits(2).says("may lose messages")
+	b.run("dlq", "replay", "orders.json", "--dry-run").exits(2).says("may lose messages").lacks("found", "left")
 	b.run("dlq", "inspect", "orders.json", "--accept-loss").exits(0).says("one")
 	b.request("PUT", "policies", "keep", map[string]any{"pattern": `^orders\.dlq$`, "apply-to": "queues", "definition": map[string]any{"delivery-limit": 1000000}})
 	brokertest.WaitFor(t, func() (bool, string) {
@@ -218,7 +226,64 @@ func TestPurge(t *testing.T) {
 	b.waitDepth("orders-dlq", 0)
 	b.run("dlq", "purge", "orders.json", "-o", "json").exits(0).says(`"purged": 0`)
 	b.request("DELETE", "queues", "orders-parked", nil)
-	b.run("parked", "purge", "orders.json").exits(2).says("orders-parked", "NOT_FOUND")
+	b.run("parked", "purge", "orders.json").exits(2).says("orders-parked", "NOT_FOUND", "redeliver verify says what else")
+}
+
+// TestHandedOut: what somebody has been handed is counted, and neither shown nor replayed nor purged.
+func TestHandedOut(t *testing.T) {
+	b := setup(t)
+	b.provision(b.spec())
+	b.publish("orders-dlq", "one", "two", "three")
+	ch := brokertest.Channel(t, b.broker, b.vhost)
+	if err := ch.Qos(2, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.Consume("orders-dlq", "busy", false, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	brokertest.WaitFor(t, func() (bool, string) { // a quorum queue's counts are late
+		r := b.run("dlq", "inspect", "orders.json").exits(0)
+		return contains(r.out, "2 messages that somebody has been handed, a consumer or another look, were not seen"), r.out
+	})
+	b.run("dlq", "inspect", "orders.json", "-o", "json").exits(0).says(`"handed_out": 2`, `"found": 1`)
+	b.run("dlq", "replay", "orders.json", "--dry-run").exits(0).says("1 would be replayed", "2 more that somebody had been handed were not looked at")
+	b.run("dlq", "replay", "orders.json", "--dry-run", "-o", "json").exits(0).says(`"handed_out": 2`)
+	b.run("dlq", "purge", "orders.json").exits(2).says("has 1 message; say --yes to discard it; 2 messages that somebody has been handed stay")
+	b.run("dlq", "purge", "orders.json", "--yes", "-o", "json").exits(0).says(`"purged": 1`, `"handed_out": 2`)
+}
+
+// TestAMQPRefusals: what the broker refuses over AMQP is said with the object and what to do.
+func TestAMQPRefusals(t *testing.T) {
+	b := setup(t)
+	b.provision(b.spec())
+	b.publish("orders-dlq", "one")
+	for name, c := range map[string]struct {
+		user, password, vhost string
+		want                  []string
+	}{
+		"password":   {b.broker.Username(), "wrong", b.vhost, []string{"403", "--username", "--password-file"}},
+		"no vhost":   {b.broker.Username(), b.broker.Password(), "nowhere-" + b.vhost, []string{"530", "nowhere-" + b.vhost, "--amqp-url", "add_vhost", "--role operator"}},
+		"permission": {"", "", b.vhost, []string{"403", `queue 'orders-dlq'`, `lacks that permission on queue "orders-dlq"`, "--role operator", "--username"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := *b
+			other.t = t
+			if c.user == "" {
+				c.user, c.password = brokertest.User(t, b.broker, b.vhost, "^$", ".*", "^$")
+			}
+			other.as(c.user, c.password)
+			other.setenv("endpoints", "")
+			m := b.spec(func(s *topology.Spec) { s.VHost = c.vhost })
+			manifest, err := m.Manifest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			other.write("refused.json", manifest.Encode())
+			for _, args := range [][]string{{"inspect"}, {"replay"}, {"replay", "--dry-run"}, {"purge", "--yes"}} {
+				other.run(append([]string{"dlq", args[0], "refused.json"}, args[1:]...)...).exits(2).says(c.want...).lacks("0 found", "panic")
+			}
+		})
+	}
 }
 
 // TestNoSuchQueue: a topic may have none.

@@ -104,7 +104,7 @@ func (b *amazonSQS) Snapshot(ctx context.Context, m topology.Manifest) (snapshot
 			q.Missing = true
 			continue
 		case denied:
-			s.Unseen = append(s.Unseen, err.Error())
+			q.Unseen = err.Error()
 			continue
 		case err != nil:
 			return snapshot{}, err
@@ -114,6 +114,16 @@ func (b *amazonSQS) Snapshot(ctx context.Context, m topology.Manifest) (snapshot
 		q.Messages, q.Ready, q.Unacknowledged, q.Delayed = &total, &visible, &inFlight, &delayed
 	}
 	return s, nil
+}
+
+// HandedOut is how many are in flight.
+func (b *amazonSQS) HandedOut(ctx context.Context, _ topology.Manifest, queue topology.ManifestQueue) (*int64, error) {
+	live, err := b.attributes(ctx, queue)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // whoever may move need not be allowed to ask
+	}
+	n := int64(live.Depth().InFlight)
+	return &n, nil
 }
 
 // Ready is how many messages there are, those in flight and delayed too: all are purged.

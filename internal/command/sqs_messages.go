@@ -75,12 +75,12 @@ func mayLook(queue topology.ManifestQueue, live topology.SQSAttributes, accepted
 func lookNotes(queue topology.ManifestQueue, depth sqsadmin.Depth, b browsed) []string {
 	var out []string
 	if n := depth.InFlight + depth.Delayed; n > 0 {
-		out = append(out, fmt.Sprintf("about %s in flight or delayed were not seen: SQS gives them to nobody.", messages(n)))
+		out = append(out, fmt.Sprintf("about %s in flight or delayed %s not seen: SQS gives %s to nobody.", messages(n), plural(n, "was", "were"), plural(n, "it", "them")))
 	}
 	if b.Looked == 0 {
 		return out
 	}
-	out = append(out, fmt.Sprintf("SQS counts a look as a receive: the receive count of the %s has grown by one each.", messages(b.Looked)))
+	out = append(out, fmt.Sprintf("SQS counts a look as a receive: the receive count of the %s has grown by one%s.", messages(b.Looked), plural(b.Looked, "", " each")))
 	if queue.Type == topology.FIFO {
 		return append(out, "while a message of a group was looked at, nobody received others of its group; of a group with more messages than a receive returns (10), the rest was not seen.")
 	}
@@ -159,11 +159,7 @@ func reportOf(r transfersqs.Report) transfer.Report {
 		Moved: r.Moved, Skipped: r.Skipped, Failed: r.Failed, Doubtful: r.Doubtful, Left: r.Left,
 	}
 	for _, f := range r.Failures {
-		if errors.Is(f.Err, context.Canceled) { // given back before it was sent: no failure of the message
-			out.Failed -= f.Count
-			continue
-		}
-		out.Failures = append(out.Failures, transfer.Failure{Err: f.Err, MessageID: f.MessageID, Count: f.Count})
+		out.Failures = append(out.Failures, transfer.Failure{Err: f.Err, MessageID: f.MessageID, Count: f.Count, Unknown: f.Unknown})
 	}
 	return out
 }

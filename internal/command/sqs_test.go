@@ -240,7 +240,8 @@ func TestSQSInspect(t *testing.T) {
 	r.out = strings.Join(slices.DeleteFunc(strings.SplitAfter(r.out, "\n"), func(line string) bool { return strings.HasPrefix(line, "#") }), "") // ids
 	b.golden("sqs_inspect", r)
 	for filter, want := range map[string]string{
-		"--filter tenant=acme": "1 shown", "--where body.amount>100": "1 shown", "--reason declined": "1 shown", "--newer-than 1h": "2 shown", "--older-than 1h": "0 shown", "--limit 1": "1 looked at, 1 shown",
+		"--filter tenant=acme":                              "1 shown",
+		"--where headers.tenant==\"acme\"&&body.amount>100": "1 shown", "--reason declined": "1 shown", "--newer-than 1h": "2 shown", "--older-than 1h": "0 shown", "--limit 1": "1 looked at, 1 shown",
 	} {
 		b.run(append([]string{"dlq", "inspect", "orders.json"}, strings.Split(filter, " ")...)...).exits(0).says("2 messages", want)
 	}

@@ -87,7 +87,9 @@ type queueView struct {
 	In             *float64           `json:"in_per_second,omitempty"`
 	Out            *float64           `json:"out_per_second,omitempty"`
 	Acked          *float64           `json:"acked_per_second,omitempty"`
-	OldestSeconds  *int64             `json:"oldest_seconds,omitempty"`
+	// Unseen is why something of it is not known.
+	Unseen        string `json:"unseen,omitempty"`
+	OldestSeconds *int64 `json:"oldest_seconds,omitempty"`
 
 	oldest time.Time
 }
@@ -95,7 +97,7 @@ type queueView struct {
 func viewOfQueue(q queueState) queueView {
 	v := queueView{
 		Role: q.Role, Name: q.Name, Missing: q.Missing, State: q.State, Messages: q.Messages, Ready: q.Ready, Unacknowledged: q.Unacknowledged, Delayed: q.Delayed,
-		Consumers: q.Consumers, In: q.In, Out: q.Out, Acked: q.Acked, oldest: q.Oldest,
+		Consumers: q.Consumers, In: q.In, Out: q.Out, Acked: q.Acked, Unseen: q.Unseen, oldest: q.Oldest,
 	}
 	if q.Role == topology.RoleHold {
 		delay := topology.Duration(q.Delay)
@@ -119,9 +121,12 @@ func (a *app) statuses(ctx context.Context, manifests []topology.Manifest) ([]st
 		if err != nil {
 			return nil, err
 		}
-		v := statusView{VHost: m.VHost, Topic: m.Topic, Needs: needs(snap), Unseen: append([]string{}, snap.Unseen...), Notes: append([]string{}, snap.Notes...), policy: policyOf(m)}
+		v := statusView{VHost: m.VHost, Topic: m.Topic, Needs: needs(snap), Unseen: []string{}, Notes: append([]string{}, snap.Notes...), policy: policyOf(m)}
 		for _, q := range snap.Queues {
 			v.Queues = append(v.Queues, viewOfQueue(q))
+			if q.Unseen != "" {
+				v.Unseen = append(v.Unseen, q.Unseen)
+			}
 		}
 		views[i] = v
 	}
@@ -133,7 +138,7 @@ func policyOf(m topology.Manifest) string {
 	if m.Retry.MaxRetries == 0 {
 		return "no retries"
 	}
-	return fmt.Sprintf("%s, at most %d retries", m.Retry.Strategy, m.Retry.MaxRetries)
+	return fmt.Sprintf("%s, at most %d %s", m.Retry.Strategy, m.Retry.MaxRetries, plural(m.Retry.MaxRetries, "retry", "retries"))
 }
 
 // nearlyMaxInFlight is how many messages of a queue on Amazon SQS are so many in flight that they are soon too many.
@@ -174,7 +179,7 @@ func needs(s snapshot) []string {
 			}
 		}
 		if n := waiting(q); n > 0 && q.Role != topology.RoleDeadLetter && q.Role != topology.RoleParked {
-			say("%s of queue %q wait to be dead-lettered: where they go may be missing, which redeliver verify says", messages(n), q.Name)
+			say("%s of queue %q %s to be dead-lettered: the target may be missing, which redeliver verify says", messages(n), q.Name, plural(n, "waits", "wait"))
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,12 +21,14 @@ func cells(texts ...string) []cell {
 	return out
 }
 
-// table is printed with its columns aligned. right are the columns of numbers.
+// table is printed with its columns aligned. right are the columns of numbers. A dense one is printed without the columns
+// that no row has anything in.
 type table struct {
 	indent string
 	head   []string
 	rows   [][]cell
 	right  map[int]bool
+	dense  bool
 }
 
 func (t *table) add(row ...cell) { t.rows = append(t.rows, row) }
@@ -33,6 +36,10 @@ func (t *table) add(row ...cell) { t.rows = append(t.rows, row) }
 // render writes the table, each line with its end.
 func (t *table) render(a *app) string {
 	rows := t.rows
+	empty := make([]bool, len(t.head))
+	for i := range empty {
+		empty[i] = t.dense && !slices.ContainsFunc(t.rows, func(row []cell) bool { return i < len(row) && row[i].text != "" })
+	}
 	if len(t.head) > 0 {
 		head := cells(t.head...)
 		for i := range head {
@@ -53,6 +60,9 @@ func (t *table) render(a *app) string {
 	for _, row := range rows {
 		line := t.indent
 		for i, c := range row {
+			if i < len(empty) && empty[i] {
+				continue
+			}
 			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text))
 			if t.right[i] {
 				line += space + a.styled(c.style, c.text)

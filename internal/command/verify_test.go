@@ -64,6 +64,10 @@ func TestVerifyWithoutPermission(t *testing.T) {
 	user, password = brokertest.User(t, b.broker, "/", "^$", "^$", "^$", "management")
 	b.as(user, password)
 	b.run("verify", "orders.json").exits(1).says("unknown", "not seen:").lacks("missing")
+	if r := b.run("dlq", "list", "orders.json").exits(0); !contains(r.err, "not seen: ") || contains(r.out, "OLDEST") {
+		t.Errorf("%s\n%s", r.out, r.err)
+	}
+	b.run("dlq", "list", "orders.json", "-o", "json").exits(0).says(`"messages": null`, `"unseen": "`)
 	b.as(user, "wrong")
 	b.run("verify", "orders.json").exits(2).says("RabbitMQ does not accept user")
 }
@@ -93,7 +97,7 @@ func TestOperator(t *testing.T) {
 	// And what it lacks is said.
 	user, password = brokertest.User(t, b.broker, b.vhost, "^$", "^$", "^orders-parked$", "management")
 	b.as(user, password)
-	b.run("parked", "replay", "orders.json").exits(2).says("may not write", "amq.default")
+	b.run("parked", "replay", "orders.json").exits(2).says("may not write", "amq.default", "redeliver permissions --role operator")
 }
 
 // TestMessagesThatWaitForATarget: a dead-letter queue that is not there holds messages up in the queue that leads to it.

@@ -133,6 +133,9 @@ func (m *run) empty(ctx context.Context, queue string, stop func() error) error 
 				continue
 			}
 		}
+		if err == nil {
+			m.progress(Progress{}) // how far the step came, which may have been over before anybody was told
+		}
 		if err != nil && ctx.Err() != nil && held != "" {
 			err = fmt.Errorf("%s, and its consumers have to settle what they hold: %w", held, ctx.Err())
 		}
@@ -172,13 +175,13 @@ func (m *run) move(ctx context.Context, queue string, meanwhile func(context.Con
 				if err := m.branchLeads(moving, queue); errors.As(err, &astray) {
 					stop(err)
 				}
-				m.progress(Progress{Moved: *m.counter() + r.Moved, Left: max(0, r.Found-r.Moved)})
+				m.progress(Progress{Moved: r.Moved, Left: max(0, r.Found-r.Moved)})
 			},
 		})
 		stop(nil)
 		*m.counter() += r.Moved
 		m.report.Doubtful += r.Doubtful
-		if err == nil && r.Failed > 0 {
+		if err == nil && len(r.Failures) > 0 {
 			err = r.Failures[0].Err
 		}
 		switch {
@@ -193,16 +196,16 @@ func (m *run) move(ctx context.Context, queue string, meanwhile func(context.Con
 		case tries >= moveTries:
 			return r, fmt.Errorf("moving messages of queue %q: after %d tries: %w", queue, tries, err)
 		}
-		m.progress(Progress{Moved: *m.counter(), Left: max(0, r.Left), Waiting: err.Error()})
+		m.progress(Progress{Left: max(0, r.Left), Waiting: err.Error()})
 		if pause(ctx, movePause) != nil {
 			return r, fmt.Errorf("moving messages of queue %q: %w", queue, err)
 		}
 	}
 }
 
-// counter is that of the direction in which messages are moved.
+// counter is that of the direction in which messages are moved, or were moved last.
 func (m *run) counter() *int {
-	if m.step == StepReturn {
+	if m.step == StepReturn || m.step == StepRestore {
 		return &m.report.Back
 	}
 	return &m.report.Out

@@ -167,7 +167,9 @@ func (rt *runtime) mergedTags(own types.Map) types.Map {
 	merged := map[string]attr.Value{}
 	for _, tags := range []types.Map{rt.sqs.defaultTags, own} {
 		for key, value := range tags.Elements() {
-			merged[key] = value
+			if !value.IsNull() { // as if it were not written, so that a condition can leave out a tag
+				merged[key] = value
+			}
 		}
 	}
 	return types.MapValueMust(types.StringType, merged)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/sqsadmin"
@@ -69,7 +71,7 @@ func (r *sqsDeadEndResource) Schema(ctx context.Context, _ resource.SchemaReques
 				Required: true, MarkdownDescription: "The topic's name. Changing it replaces the queue.",
 			},
 			"name": schema.StringAttribute{
-				Optional: true, Computed: true,
+				Optional: true, Computed: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 				MarkdownDescription: "The queue's name, with the suffix `.fifo` where it is a FIFO queue. Defaults to what the convention derives from the topic, such as `" + derived + "`. Changing it replaces the queue.",
 			},
 			"source_queue": schema.StringAttribute{

@@ -47,9 +47,9 @@ func (rt *runtime) createSQS(ctx context.Context, place sqsPlace, m *sqsPartMode
 	key := sqsKey(queue.ARN)
 	defer rt.locks.lock(key)()
 	// SQS does not tell whether it made a queue or found one that has the same attributes.
-	live, err := place.client.Attributes(ctx, queue.Address)
+	missing, live, err := place.client.Missing(ctx, queue.Address)
 	switch {
-	case errors.Is(err, sqsadmin.ErrNotFound):
+	case missing:
 		made, err = place.client.Create(ctx, queue)
 		if made {
 			rt.noteCreated(key)
@@ -57,9 +57,14 @@ func (rt *runtime) createSQS(ctx context.Context, place sqsPlace, m *sqsPartMode
 		return made, err
 	case err != nil:
 		return false, err
-	case m.AdoptExisting.ValueBool():
-		err = place.client.Update(ctx, queue)
+	case m.AdoptExisting.ValueBool() && !rt.wasCreated(key):
+		if err = place.client.Update(ctx, queue); err == nil {
+			rt.noteCreated(key) // it has an owner now
+		}
 		return err == nil, err
+	case m.AdoptExisting.ValueBool():
+		return false, fmt.Errorf("queue %q was made or adopted by this very apply for another resource, so it was not adopted and nothing was changed: two resources have one name, "+
+			"and would set each other's settings back. Give one of them another name, or remove it", queue.Name)
 	}
 	cause := existsCause
 	if rt.wasCreated(key) {
@@ -133,6 +138,9 @@ func (rt *runtime) readSQS(ctx context.Context, m *sqsPartModel, name string, di
 	live, err := place.client.Queue(ctx, address)
 	if errors.Is(err, sqsadmin.ErrNotFound) {
 		return live, place, false, true
+	}
+	if err == nil && live.Attributes.ARN() == "" {
+		err = fmt.Errorf("the answer has no ARN of queue %q, and is not one of SQS: is sqs.endpoint the address of SQS, and no proxy in between?", name)
 	}
 	if err == nil && live.Attributes.ARN() != address.ARN {
 		err = fmt.Errorf("queue %q is %s by its own account and %s by the provider's configuration; set sqs.account_id and sqs.region to what it is", name, live.Attributes.ARN(), address.ARN)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // requestsAtOnce bounds the requests that one client has open.
@@ -27,6 +29,8 @@ type Client struct {
 	endpoint string
 	slots    chan struct{}
 	pace     pace
+	// answered: something has answered a request.
+	answered atomic.Bool
 
 	account struct {
 		sync.Mutex
@@ -69,6 +73,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = aws.String(cfg.Endpoint)
 		}
+		o.Retryer = &patient{Retryer: o.Retryer, answered: &c.answered}
 		o.APIOptions = append(o.APIOptions, awsmiddleware.AddUserAgentKeyValue(defaultSession, cfg.UserAgentVersion), c.observe)
 	})
 	if endpoint := c.sqs.Options().BaseEndpoint; endpoint != nil {
@@ -95,6 +100,10 @@ func (c *Client) observe(stack *middleware.Stack) error {
 			}
 			start := time.Now()
 			out, metadata, err := next.HandleInitialize(ctx, in)
+			var response *smithyhttp.ResponseError
+			if err == nil || errors.As(err, &response) && response.HTTPStatusCode() != 0 {
+				c.answered.Store(true)
+			}
 			fields := map[string]any{"operation": awsmiddleware.GetOperationName(ctx), "duration": time.Since(start).String()}
 			if err != nil {
 				fields["error"] = reason(err)

@@ -20,7 +20,7 @@ import (
 const DefaultMaxRetries = 10
 
 // requestTimeout is how long one try of a request may take. No request of the control plane waits for anything.
-const requestTimeout = 30 * time.Second
+const requestTimeout = 15 * time.Second
 
 // defaultSession is the name under which a role is assumed that is given none.
 const defaultSession = "terraform-provider-redeliver"

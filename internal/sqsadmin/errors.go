@@ -84,6 +84,9 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
+// nobody is the code that the SDK gives to an error of which the answer says none: something in between has answered.
+const nobody = "UnknownError"
+
 // reason is what the service said, without the SDK's wrapping; or else why it said nothing.
 func reason(err error) string {
 	var (
@@ -93,11 +96,11 @@ func reason(err error) string {
 	)
 	var operation *smithy.OperationError
 	service := "SQS"
-	if errors.As(err, &operation) {
+	for next := err; errors.As(next, &operation); next = operation.Err { // the innermost: a request for credentials, say
 		service = operation.ServiceID
 	}
 	switch {
-	case errors.As(err, &answer):
+	case errors.As(err, &answer) && answer.ErrorCode() != nobody:
 		return strings.TrimSuffix(fmt.Sprintf("%s said %s: %s", service, code(answer), oneLine(answer.ErrorMessage())), ": ")
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
@@ -132,7 +135,7 @@ func oneLine(text string) string {
 // advice is what to do about an error.
 func advice(action, arn string, err error) string {
 	var answer smithy.APIError
-	if !errors.As(err, &answer) {
+	if !errors.As(err, &answer) || answer.ErrorCode() == nobody {
 		var (
 			response *smithyhttp.ResponseError
 			request  *smithyhttp.RequestSendError

@@ -2,6 +2,7 @@ package sqsadmin
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -69,6 +70,19 @@ func (c *Client) attributes(ctx context.Context, q Address) (topology.SQSAttribu
 		return nil, refused("read", q.ARN, topology.ActionGetAttributes, err)
 	}
 	return answer.Attributes, nil
+}
+
+// Missing says that there is no such queue, and that the caller may read all of one that is: what is made and cannot be
+// read would be in the state as broken.
+func (c *Client) Missing(ctx context.Context, q Address) (bool, LiveQueue, error) {
+	live, err := c.Attributes(ctx, q)
+	if !errors.Is(err, ErrNotFound) {
+		return false, live, err
+	}
+	if _, err = c.tags(ctx, q); err != nil && !errors.Is(err, ErrNotFound) {
+		return false, live, err
+	}
+	return true, live, nil
 }
 
 func (c *Client) tags(ctx context.Context, q Address) (map[string]string, error) {

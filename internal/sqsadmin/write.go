@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
@@ -49,6 +50,11 @@ func (c *Client) Create(ctx context.Context, q Queue) (made bool, err error) {
 			return true, c.awaitWritten(ctx, q)
 		case errors.As(err, &taken):
 			return false, &Error{Op: "create", Queue: object(q.ARN), Reason: reason(err), Advice: errTaken.Error(), cause: err}
+		case !errors.As(err, &recently) && unanswered(err) && c.wasMade(ctx, q):
+			if ctx.Err() != nil {
+				return true, fmt.Errorf("%s was made, and then the apply was interrupted: %w", object(q.ARN), ctx.Err())
+			}
+			return true, c.awaitWritten(ctx, q)
 		case !errors.As(err, &recently):
 			return false, refused("create", q.ARN, topology.ActionCreate+" (and "+topology.ActionTag+", where there are tags)", err)
 		}
@@ -58,6 +64,24 @@ func (c *Client) Create(ctx context.Context, q Queue) (made bool, err error) {
 			return false, refused("create", q.ARN, "", recently)
 		}
 	}
+}
+
+// unanswered says that nobody knows what became of a request.
+func unanswered(err error) bool {
+	var answer smithy.APIError
+	return !errors.As(err, &answer) || answer.ErrorCode() == nobody
+}
+
+// lookTimeout bounds the look for a queue whose creation was not answered.
+const lookTimeout = 10 * time.Second
+
+// wasMade says whether a queue is there after a request to make it that was not answered. An apply that is interrupted in
+// it would leave the queue behind, unknown to the state, and the next one would refuse to make it.
+func (c *Client) wasMade(ctx context.Context, q Queue) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	defer cancel()
+	live, err := c.Attributes(ctx, q.Address)
+	return err == nil && len(topology.DiffSQSAttributes(q.Attributes, live.Attributes)) == 0
 }
 
 // tail is the account and the name that a queue's URL ends in.

@@ -14,11 +14,27 @@ import (
 // code is the service's code for an error, without the prefix of the legacy
 // protocol; "" where the service did not answer.
 func code(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	var said *Error
+	if api := answered(err); api != nil {
 		return short(api.ErrorCode())
 	}
+	if errors.As(err, &said) {
+		return said.Code
+	}
 	return ""
+}
+
+// nobody is the code that the SDK gives to an error of which the answer says
+// none: what is between here and the service has answered, a load balancer say.
+const nobody = "UnknownError"
+
+// answered is what the service said; nil where it did not.
+func answered(err error) smithy.APIError {
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorCode() != nobody {
+		return api
+	}
+	return nil
 }
 
 func short(code string) string { return strings.TrimPrefix(code, "AWS.SimpleQueueService.") }
@@ -70,13 +86,20 @@ func OverLimit(err error) bool {
 // Unanswered says that the service did not answer: nobody knows what it did.
 func Unanswered(err error) bool { return err != nil && code(err) == "" }
 
+// TooLong says that a batch has more bytes than one may have: in some regions
+// that is less than [BytesMax].
+func TooLong(err error) bool {
+	var long *types.BatchRequestTooLong
+	return errors.As(err, &long) || code(err) == "BatchRequestTooLong"
+}
+
 // Hopeless says that the same request will fail again.
 func Hopeless(err error) bool {
 	if denied, _ := Denied(err); denied || Gone(err) || BadCredentials(err) {
 		return true
 	}
-	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient && !Throttled(err) && !OverLimit(err)
+	api := answered(err)
+	return api != nil && api.ErrorFault() == smithy.FaultClient && !Throttled(err) && !OverLimit(err)
 }
 
 // Again says whether an entry of a batch that failed is worth another request:
@@ -110,8 +133,7 @@ func (e *Error) Error() string {
 
 // Said is what the service said, or err where it did not answer.
 func Said(err error) error {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api := answered(err); api != nil {
 		return &Error{Code: short(api.ErrorCode()), Message: api.ErrorMessage()}
 	}
 	return err

@@ -2,6 +2,7 @@ package sqsapi
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -22,8 +23,27 @@ const (
 )
 
 // Once has the SDK make a request once: its own retries would hide that the
-// service is throttling, and would go on when a message's time is over.
-func Once(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
+// service is throttling, and would go on when a message's time is over. Only a
+// request that was refused because this machine's clock is wrong, which was not
+// carried out, is made again: the SDK signs it with the time that the service
+// said.
+func Once(o *sqs.Options) { o.Retryer = once{} }
+
+type once struct{ aws.NopRetryer }
+
+// MaxAttempts implements aws.Retryer.
+func (once) MaxAttempts() int { return 2 }
+
+// RetryDelay implements aws.Retryer.
+func (once) RetryDelay(int, error) (time.Duration, error) { return 0, nil }
+
+// IsErrorRetryable implements aws.Retryer. The SDK marks an error that it takes
+// for the clock's, and has no name for the mark.
+func (once) IsErrorRetryable(err error) bool {
+	var marked interface{ RetryableError() bool }
+	denied, _ := Denied(err)
+	return (denied || BadCredentials(err)) && errors.As(err, &marked) && marked.RetryableError()
+}
 
 // Backoff are the pauses before a request is made again: they double, and jitter
 // spreads them from half to one and a half.

@@ -395,6 +395,24 @@ func TestSomeFail(t *testing.T) {
 	}
 }
 
+// TestUnconfirmed: nobody knows what became of a copy that was not confirmed, which is no failure.
+func TestUnconfirmed(t *testing.T) {
+	t.Parallel()
+	m := &mover{source: &source{}, o: Options{Route: func(*amqp091.Delivery) string { return "" }}}
+	for i, err := range []error{fmt.Errorf("%w: the channel was closed", amqp.ErrUnconfirmed), amqp.ErrNacked, fmt.Errorf("%w within 5s", amqp.ErrUnconfirmed)} {
+		if err := m.settle(result{tag: uint64(i + 1), id: fmt.Sprint(i), err: err}); err != nil {
+			t.Error(err)
+		}
+	}
+	r := m.report
+	if r.Doubtful != 2 || r.Failed != 1 || len(r.Failures) != 2 || !r.Failures[0].Unknown || r.Failures[0].Count != 2 || r.Failures[1].Unknown || len(m.source.held) != 3 {
+		t.Errorf("%+v", r)
+	}
+	if text := r.String(); !strings.Contains(text, "1 failed, 2 doubtful (they may be there twice)") {
+		t.Error(text)
+	}
+}
+
 func TestSourceErrors(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, brokertest.Shared(t))

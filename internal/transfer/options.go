@@ -107,15 +107,15 @@ type Report struct {
 	Moved int
 	// Skipped were not wanted by the filter. They are in the source.
 	Skipped int
-	// Failed could not be copied, or nobody knows; Failures says why. They are in the source.
+	// Failed could not be copied; Failures says why. They are in the source.
 	Failed int
-	// Doubtful have been copied, and are in the source too as far as is known: the connection was lost before they were
-	// acknowledged.
+	// Doubtful may be there twice: the broker did not confirm their copies, which it may have all the same (Failures says
+	// why, and they are in the source), or the connection was lost before they were acknowledged.
 	Doubtful int
 	// Left is how many messages are ready in the source after the run, whoever put them there; -1 where the broker could
 	// not be asked.
 	Left int
-	// Failures are the reasons why messages failed, in the order in which they occurred first.
+	// Failures are the reasons why messages failed or are doubtful, in the order in which they occurred first.
 	Failures []Failure
 }
 
@@ -125,8 +125,10 @@ type Failure struct {
 	Err error
 	// MessageID is the first one's.
 	MessageID string
-	// Count is how many failed for that reason. Those with amqp.ErrUnconfirmed may have been copied all the same.
+	// Count is how many failed for that reason.
 	Count int
+	// Unknown: they may have been copied all the same, and are Doubtful (amqp.ErrUnconfirmed). The others are Failed.
+	Unknown bool
 }
 
 // kinds are the reasons that are told apart, whatever their texts.
@@ -134,9 +136,14 @@ var kinds = []error{
 	amqp.ErrUnroutable, amqp.ErrNoExchange, amqp.ErrForbidden, amqp.ErrNacked, amqp.ErrUnconfirmed, amqp.ErrNotConnected, amqp.ErrClosed,
 }
 
-// fail counts a message that was not copied.
+// fail counts a message that was not copied, as far as is known.
 func (r *Report) fail(id string, err error) {
-	r.Failed++
+	unknown := errors.Is(err, amqp.ErrUnconfirmed)
+	if unknown {
+		r.Doubtful++
+	} else {
+		r.Failed++
+	}
 	i := slices.IndexFunc(r.Failures, func(f Failure) bool {
 		if k := slices.IndexFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }); k >= 0 {
 			return errors.Is(f.Err, kinds[k])
@@ -145,7 +152,7 @@ func (r *Report) fail(id string, err error) {
 	})
 	if i < 0 {
 		i = len(r.Failures)
-		r.Failures = append(r.Failures, Failure{Err: err, MessageID: id})
+		r.Failures = append(r.Failures, Failure{Err: err, MessageID: id, Unknown: unknown})
 	}
 	r.Failures[i].Count++
 }
@@ -156,7 +163,7 @@ func (r Report) String() string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{r.Skipped, "skipped"}, {r.Failed, "failed"}, {r.Doubtful, "copied and not acknowledged"}} {
+	}{{r.Skipped, "skipped"}, {r.Failed, "failed"}, {r.Doubtful, "doubtful (they may be there twice)"}} {
 		if part.n > 0 {
 			s += fmt.Sprintf(", %d %s", part.n, part.what)
 		}

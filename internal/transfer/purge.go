@@ -10,13 +10,15 @@ import (
 // Dial opens a connection, as Options.Dial.
 type Dial func(ctx context.Context, purpose string) (*amqp.Conn, error)
 
-// Ready is how many messages of a queue are ready: those that a run would look at, and Purge discard.
-func Ready(ctx context.Context, dial Dial, queue string) (n int, err error) {
+// Ready is how many messages of a queue are ready: those that a run would look at, and Purge discard. consumers is how many
+// consumers it has at that moment.
+func Ready(ctx context.Context, dial Dial, queue string) (n, consumers int, err error) {
 	err = withSource(ctx, dial, queue, func(s *source) error {
-		n, err = s.ready()
+		q, err := s.inspect()
+		n, consumers = q.Messages, q.Consumers
 		return err
 	})
-	return n, err
+	return n, consumers, err
 }
 
 // Purge discards all messages of a queue that are ready, and says how many they were. Messages that somebody holds

@@ -20,8 +20,8 @@ func TestPurge(t *testing.T) {
 			y.declare("dlq", args)
 			y.fill("dlq", 7)
 			dial := y.options("dlq", "").Dial
-			if n, err := Ready(t.Context(), dial, "dlq"); n != 7 || err != nil {
-				t.Errorf("%d ready, %v", n, err)
+			if n, consumers, err := Ready(t.Context(), dial, "dlq"); n != 7 || consumers != 0 || err != nil {
+				t.Errorf("%d ready, %d consumers, %v", n, consumers, err)
 			}
 			if n, err := Purge(t.Context(), dial, "dlq"); n != 7 || err != nil {
 				t.Errorf("%d purged, %v", n, err)

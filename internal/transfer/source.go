@@ -88,16 +88,20 @@ func (s *source) ask(question func() error) error {
 
 // ready is how many messages are ready in the queue.
 func (s *source) ready() (int, error) {
-	n := 0
-	err := s.ask(func() error {
-		q, err := s.asks.QueueDeclarePassive(s.queue, true, false, false, false, nil)
-		n = q.Messages
+	q, err := s.inspect()
+	return q.Messages, err
+}
+
+// inspect asks for the queue.
+func (s *source) inspect() (q amqp091.Queue, err error) {
+	err = s.ask(func() error {
+		q, err = s.asks.QueueDeclarePassive(s.queue, true, false, false, false, nil)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("asking for queue %q: %w", s.queue, err)
+		return amqp091.Queue{}, fmt.Errorf("asking for queue %q: %w", s.queue, err)
 	}
-	return n, nil
+	return q, nil
 }
 
 // lacks says whether there is no such queue. A refusal to say so means nothing.

@@ -55,7 +55,7 @@ func (b *bundle) make(objects topology.Objects) {
 	b.t.Helper()
 	c := b.client()
 	for _, e := range objects.Exchanges {
-		b.must(c.DeclareExchange(b.t.Context(), b.vhost, rabbitmqadmin.LiveExchange{Name: e.Name, Type: e.Type, Durable: true}))
+		b.must(c.CreateExchange(b.t.Context(), b.vhost, rabbitmqadmin.LiveExchange{Name: e.Name, Type: e.Type, Durable: true}))
 	}
 	for _, q := range objects.Queues {
 		_, err := c.DeclareQueue(b.t.Context(), b.vhost, q)

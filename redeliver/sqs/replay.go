@@ -24,8 +24,10 @@ import (
 // when the service has taken them, deleted; so nothing is lost, whatever is
 // interrupted when, and what was interrupted is just run again. At most those
 // that were on their way may be there twice; the report says so. It looks at no
-// more messages than there were when it began, by the service's approximate
-// count. In a FIFO queue, a message that stays hides those behind it in its group.
+// message that was sent after it began, and goes on until it finds no more: what
+// the service says of how many there are is approximate. In a FIFO queue, a
+// message that stays hides those behind it in its group. At a rate below ten in a
+// second it receives as many at a time as it may move in one.
 //
 // Either way what arrives is a new message, with a new id and a count of 0, which
 // is why KeepCount is refused. The error says why the replay ended before it had

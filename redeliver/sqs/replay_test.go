@@ -1,16 +1,20 @@
 package sqs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/sqstest/fake"
@@ -150,7 +154,124 @@ func TestReplayFails(t *testing.T) {
 		w.bury("again")
 		w.fake.Lose("SendMessageBatch", 1)
 		report, err = w.replay(w.t.Context(), redeliver.ReplayOptions{Limit: 10})
-		if err == nil || report.Failed != 2 || !report.Failures[0].Unknown || len(w.in("orders-dlq")) != 2 {
+		if err == nil || report.Doubtful != 2 || report.Failed != 0 || !report.Failures[0].Unknown || len(w.in("orders-dlq")) != 2 {
+			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
+// TestReplayCountIsApproximate: what the service says a queue holds is a hint. Nothing is left behind because the count was
+// too low, and nothing waits for messages that it only claims.
+func TestReplayCountIsApproximate(t *testing.T) {
+	for name, messages := range map[string]int{"too low": 0, "too high": 1000} {
+		t.Run(name, func(t *testing.T) {
+			inFake(t, func(w *world) {
+				w.bury(ids(25)...)
+				w.between = func(r *http.Request, next send) (*http.Response, error) {
+					if asks(r, "GetQueueAttributes") {
+						return says(http.StatusOK, fmt.Sprintf(`{"Attributes":{"ApproximateNumberOfMessages":"%d"}}`, messages))
+					}
+					return next(r)
+				}
+				all := func(*redeliver.DeadMessage) bool { return true }
+				report, err := w.replay(w.t.Context(), redeliver.ReplayOptions{Filter: all})
+				if err != nil || report.Replayed != 25 || len(w.in("orders")) != 25 || len(w.in("orders-dlq")) != 0 {
+					t.Errorf("%+v, %v", report, err)
+				}
+				if want := max(messages, 25); report.Found != want { // more cannot have been looked at than were found
+					t.Errorf("%d found, want %d", report.Found, want)
+				}
+			})
+		})
+	}
+}
+
+// TestReplayWhileAnotherRuns: SQS has one move task a queue. The one that runs goes on, and the error says what to do.
+func TestReplayWhileAnotherRuns(t *testing.T) {
+	inFake(t, func(w *world) {
+		w.bury(ids(50)...)
+		_, err := w.client.StartMessageMoveTask(w.t.Context(), &awssqs.StartMessageMoveTaskInput{
+			SourceArn: &w.doc.DeadLetter.ARN, DestinationArn: &w.doc.WorkQueue.ARN, MaxNumberOfMessagesPerSecond: aws.Int32(5),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		report, err := w.replay(w.t.Context(), redeliver.ReplayOptions{})
+		if err == nil || !strings.Contains(err.Error(), "already a task running") || !strings.Contains(err.Error(), "CancelMessageMoveTask") || report.Replayed != 0 || report.Left != 40 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		pass(time.Minute)
+		if n := len(w.in("orders")); n != 50 {
+			t.Errorf("%d messages were moved by the task that ran already", n)
+		}
+		w.bury("one more") // that one has ended, and is not taken for the next
+		if report, err = w.replay(w.t.Context(), redeliver.ReplayOptions{}); err != nil || report.Replayed != 1 || report.Left != 0 {
+			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
+// TestReplayKeepsTheGroup: messages of a standard queue can have a group too, by which SQS shares it out fairly.
+func TestReplayKeepsTheGroup(t *testing.T) {
+	for name, o := range map[string]redeliver.ReplayOptions{"task": {}, "send": {Limit: 1}} {
+		t.Run(name, func(t *testing.T) {
+			inFake(t, func(w *world) {
+				w.send(w.doc.DeadLetter.URL, types.SendMessageBatchRequestEntry{Id: aws.String("0"), MessageBody: aws.String("x"), MessageGroupId: aws.String("tenant 7")})
+				report, err := w.replay(w.t.Context(), o)
+				if err != nil || report.Replayed != 1 {
+					t.Fatalf("%+v, %v", report, err)
+				}
+				if got := w.drained(w.doc.WorkQueue); len(got) != 1 || got[0].Attributes["MessageGroupId"] != "tenant 7" {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestReplaySlowly: at a rate that makes a run wait for longer than a message is lent to it, every message is there once,
+// also in a FIFO queue, where a handle that is over deletes nothing.
+func TestReplaySlowly(t *testing.T) {
+	inFake(t, func(w *world) {
+		for _, body := range ids(12) {
+			w.send(w.doc.DeadLetter.URL, types.SendMessageBatchRequestEntry{
+				Id: aws.String("0"), MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: &body,
+			})
+		}
+		begun := time.Now()
+		report, err := w.replay(w.t.Context(), redeliver.ReplayOptions{Rate: 0.01})
+		if err != nil || report.Replayed != 12 || report.Doubtful != 0 || report.Left != 0 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if took := time.Since(begun); took < 1100*time.Second || took > 1300*time.Second {
+			t.Errorf("12 messages at one in 100 s took %s", took)
+		}
+		if got := w.in("orders.fifo"); !slices.Equal(got, ids(12)) {
+			t.Errorf("%q", got)
+		}
+	}, fifo)
+}
+
+// smallBatches is a service that takes three messages at a time.
+func smallBatches(r *http.Request, next send) (*http.Response, error) {
+	if asks(r, "SendMessageBatch") {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || strings.Count(string(body), "MessageBody") > 3 {
+			return says(http.StatusBadRequest, `{"__type":"com.amazonaws.sqs#BatchRequestTooLong","message":"Batch requests cannot be longer than 262144 bytes."}`)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return next(r)
+}
+
+// TestReplaySmallBatches: in a region where a batch has fewer bytes, messages go in smaller ones.
+func TestReplaySmallBatches(t *testing.T) {
+	inFake(t, func(w *world) {
+		w.bury(ids(10)...)
+		w.between = smallBatches
+		report, err := w.replay(w.t.Context(), redeliver.ReplayOptions{Limit: 10})
+		if err != nil || report.Replayed != 10 || report.Left != 0 {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})

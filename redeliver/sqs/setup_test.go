@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,6 +38,7 @@ type world struct {
 	t        *testing.T
 	client   *awssqs.Client
 	fake     *fake.Service // nil on an emulator
+	between  interceptor   // nil where requests reach the double as they are
 	spec     topology.SQSSpec
 	doc      topology.Manifest
 	manifest redeliver.Manifest
@@ -53,10 +57,38 @@ func inFake(t *testing.T, play func(w *world), change ...func(*topology.SQSSpec)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		service := fake.New()
-		w := newWorld(t, place{service.Client(), fake.Account, "http://sqs.test", fake.Region, "orders"}, change...)
+		var w *world
+		client := service.Client(func(o *awssqs.Options) {
+			o.HTTPClient = interceptor(func(r *http.Request, _ send) (*http.Response, error) {
+				if w != nil && w.between != nil {
+					return w.between(r, service.Do)
+				}
+				return service.Do(r)
+			})
+		})
+		w = newWorld(t, place{client, fake.Account, "http://sqs.test", fake.Region, "orders"}, change...)
 		w.fake = service
 		play(w)
 	})
+}
+
+// send carries out a request, and an interceptor is what is between a client and that.
+type (
+	send        func(*http.Request) (*http.Response, error)
+	interceptor func(*http.Request, send) (*http.Response, error)
+)
+
+// Do implements the SDK's HTTP client.
+func (i interceptor) Do(r *http.Request) (*http.Response, error) { return i(r, nil) }
+
+// asks says whether a request is for an action.
+func asks(r *http.Request, action string) bool {
+	return r.Header.Get("X-Amz-Target") == "AmazonSQS."+action
+}
+
+// says is an answer.
+func says(status int, body string) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
 // pass lets time pass, in a bubble, until everything waits again.

@@ -3,6 +3,7 @@ package sqs_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -251,4 +252,90 @@ func TestContradictions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestClockIsWrong: a machine whose clock is an hour off can open a consumer: the service says what time it is.
+func TestClockIsWrong(t *testing.T) {
+	inFake(t, func(w *world) {
+		w.between = func(r *http.Request, next send) (*http.Response, error) {
+			now := time.Now().Add(time.Hour).UTC()
+			signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+			if err != nil {
+				return nil, err
+			}
+			answer, err := next(r)
+			if now.Sub(signed).Abs() > 15*time.Minute {
+				answer, err = says(http.StatusForbidden, `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"Signature expired"}`)
+			}
+			if err == nil {
+				answer.Header.Set("Date", now.Format(http.TimeFormat))
+			}
+			return answer, err
+		}
+		book := newNotebook()
+		l := w.consume(redeliver.Config{}, func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+			book.note(m)
+			return redeliver.Ack()
+		})
+		w.publish("x")
+		pass(time.Second)
+		if len(book.of("x")) != 1 {
+			w.t.Errorf("%v", book.all())
+		}
+		l.mustStop()
+	})
+}
+
+// TestHastyAnswers: what answers every poll at once with nothing is not asked without end, and messages are received when
+// it does otherwise.
+func TestHastyAnswers(t *testing.T) {
+	inFake(t, func(w *world) {
+		var hasty atomic.Bool
+		var polls atomic.Int64
+		w.between = func(r *http.Request, next send) (*http.Response, error) {
+			if hasty.Load() && asks(r, "ReceiveMessage") {
+				polls.Add(1)
+				return says(http.StatusOK, "")
+			}
+			return next(r)
+		}
+		book := newNotebook()
+		l := w.consume(redeliver.Config{}, func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+			book.note(m)
+			return redeliver.Ack()
+		})
+		hasty.Store(true)
+		for range 600 { // a service without long polls: time passes with its answers only
+			pass(time.Second)
+			if n := polls.Load(); n > 600 {
+				w.t.Fatalf("%d polls within %v", n, l.Stats())
+			}
+		}
+		if n := polls.Load(); n < 10 || n > 100 {
+			w.t.Errorf("%d polls in ten minutes", n)
+		}
+		hasty.Store(false)
+		w.publish("x")
+		pass(time.Minute)
+		if len(book.of("x")) != 1 {
+			w.t.Errorf("%v", book.all())
+		}
+		l.mustStop()
+	})
+}
+
+// TestCopiesInSmallBatches: in a region where a batch has fewer bytes, copies go in smaller ones.
+func TestCopiesInSmallBatches(t *testing.T) {
+	inFake(t, func(w *world) {
+		w.between = smallBatches
+		for _, body := range ids(10) {
+			w.publish(body)
+		}
+		l := w.consume(redeliver.Config{Workers: 10}, func(context.Context, *redeliver.Message) redeliver.Outcome { return redeliver.Reject(errBoom) })
+		pass(5 * time.Second)
+		if s := l.Stats(); s.DeadLettered != 10 || s.SetAsideFailed != 0 || len(w.in("orders-dlq")) != 10 {
+			w.t.Errorf("%+v, %q", s, w.in("orders-dlq"))
+		}
+		l.mustStop()
+	}, sending)
 }

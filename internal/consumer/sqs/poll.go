@@ -50,7 +50,7 @@ func (s *session) cease(now bool) {
 // poll is a goroutine that receives. There are as many as full answers call for,
 // and one where there is nothing to do.
 func (s *session) poll() {
-	var pauses sqsapi.Backoff
+	var pauses, idle sqsapi.Backoff
 	attempt := "" // what was asked for in vain is asked for again: a FIFO queue answers the same
 	for {
 		n, ok := s.reserve()
@@ -67,8 +67,16 @@ func (s *session) poll() {
 			pauses.Reset()
 			attempt = ""
 			s.b.fine(&s.b.polling)
+			// A poll that finds nothing waits. An answer of nothing at once is a limit of the service's, or comes from
+			// something that is not the service: asking again at once would be a request after the other.
+			hasty := len(out.Messages) == 0 && time.Since(p.begun) < topology.MaxReceiveWait/2
 			if !s.arrived(n, out.Messages) {
 				return
+			}
+			if !hasty {
+				idle.Reset()
+			} else if !sqsapi.Sleep(s.pausing, idle.Next()) {
+				break
 			}
 			continue
 		}

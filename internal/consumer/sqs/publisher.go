@@ -149,10 +149,18 @@ func (p *Publisher) request(queue topology.ManifestQueue, batch []*parcel) {
 	ctx, cancel := context.WithTimeout(p.ctx, sqsapi.Timeout)
 	out, err := p.b.cfg.Client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &queue.URL, Entries: entries}, sqsapi.Once)
 	cancel()
+	if half := len(batch) / 2; half > 0 && sqsapi.TooLong(err) { // a region where a batch has fewer bytes
+		p.request(queue, batch[:half])
+		p.request(queue, batch[half:])
+		return
+	}
 	results := make([]error, len(batch))
 	for i := range results {
 		if results[i] = errUnconfirmed; err != nil {
 			results[i] = err
+		}
+		if sqsapi.TooLong(err) {
+			results[i] = fmt.Errorf("%w: %w", consumer.ErrUnpublishable, err)
 		}
 	}
 	if err == nil {

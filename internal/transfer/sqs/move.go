@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -63,6 +64,9 @@ func (r *run) all(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
+		if err := r.pause(ctx); err != nil {
+			return err
+		}
 		messages, err := r.receive(ctx, n)
 		if err != nil {
 			return err
@@ -82,9 +86,32 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// wanted is how many more messages the run may look at, up to a batch.
+// pause waits until as many messages as were moved may have been. It does so
+// before messages are received: the leases of those in hand would be over while a
+// slow run waits, and what it then sent could be here still.
+func (r *run) pause(ctx context.Context) error {
+	if r.Rate == 0 || r.DryRun {
+		return nil
+	}
+	due := r.begun.Add(time.Duration(float64(r.Moved+r.Doubtful) / r.Rate * float64(time.Second)))
+	for left := time.Until(due); left > 0; left = time.Until(due) {
+		if !sqsapi.Sleep(ctx, min(left, lease/4)) { // what stays has to be extended meanwhile
+			return ctx.Err()
+		}
+		if err := r.kept.extend(ctx, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted is how many more messages the run may look at, up to a batch: at a low
+// rate as many as it may move in a second.
 func (r *run) wanted() int {
 	n := sqsapi.BatchMax
+	if r.Rate > 0 && !r.DryRun {
+		n = int(min(float64(n), max(1, r.Rate)))
+	}
 	if r.Limit > 0 {
 		n = min(n, r.Limit-r.Moved-r.Doubtful)
 	}
@@ -121,6 +148,7 @@ func (r *run) deal(ctx context.Context, messages []types.Message) error {
 			continue
 		}
 		r.looked++
+		r.Found = max(r.Found, r.looked) // which is an approximate count
 		switch {
 		case r.Filter != nil && !r.Filter(&m):
 			r.Skipped++
@@ -155,13 +183,6 @@ func (r *run) move(ctx context.Context, messages []types.Message) error {
 		r.keep(messages)
 		return err
 	}
-	if r.Rate > 0 {
-		due := r.begun.Add(time.Duration(float64(r.Moved+len(messages)) / r.Rate * float64(time.Second)))
-		if !sqsapi.Sleep(ctx, time.Until(due)) {
-			r.keep(messages)
-			return ctx.Err()
-		}
-	}
 	entries := make([]types.SendMessageBatchRequestEntry, len(messages))
 	for i := range messages {
 		entries[i] = r.copy(i, &messages[i])
@@ -174,6 +195,17 @@ func (r *run) move(ctx context.Context, messages []types.Message) error {
 		}
 		return err
 	})
+	if sent := (*final)(nil); ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &sent) { // they were refused for the moment, and then it was the end
+		r.keep(messages)
+		return err
+	}
+	if half := len(messages) / 2; half > 0 && sqsapi.TooLong(err) { // a region where a batch has fewer bytes
+		if err := r.move(ctx, messages[:half]); err != nil {
+			r.keep(messages[half:])
+			return err
+		}
+		return r.move(ctx, messages[half:])
+	}
 	if err != nil {
 		for _, m := range messages {
 			r.fail(aws.ToString(m.MessageId), sqsapi.Said(err))

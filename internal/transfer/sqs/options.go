@@ -70,7 +70,7 @@ type Report struct {
 	Found int
 	// Moved, Skipped, Failed, Doubtful and Left are those of a redeliver.ReplayReport.
 	Moved, Skipped, Failed, Doubtful, Left int
-	// Failures are the reasons why messages failed.
+	// Failures are the reasons why messages failed, or are doubtful.
 	Failures []Failure
 }
 
@@ -79,14 +79,18 @@ type Failure struct {
 	Err       error
 	MessageID string
 	Count     int
-	// Unknown: the target may have the copies all the same.
+	// Unknown: the target may have the copies all the same, and the messages are Doubtful. The others are Failed.
 	Unknown bool
 }
 
-// fail counts a message that was not moved.
+// fail counts a message that was not moved, as far as is known.
 func (r *Report) fail(id string, err error) {
-	r.Failed++
 	unknown := sqsapi.Unanswered(err)
+	if unknown {
+		r.Doubtful++
+	} else {
+		r.Failed++
+	}
 	i := slices.IndexFunc(r.Failures, func(f Failure) bool { return f.Unknown == unknown && f.Err.Error() == err.Error() })
 	if i < 0 {
 		i = len(r.Failures)

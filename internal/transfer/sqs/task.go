@@ -44,10 +44,16 @@ func Task(ctx context.Context, o Options) (Report, error) {
 	if o.Rate > 0 {
 		in.MaxNumberOfMessagesPerSecond = aws.Int32(int32(o.Rate))
 	}
-	before := newestTask(ctx, o)
+	before := newestTask(ctx, o).StartedTimestamp
 	started, err := o.Client.StartMessageMoveTask(ctx, in, sqsapi.Once)
 	if err != nil {
-		return r, fmt.Errorf("starting a message-move task from queue %q to queue %q: %w", o.Source.Name, o.Target.Name, sqsapi.Said(err))
+		r.Left = left(ctx, o)
+		err = fmt.Errorf("starting a message-move task from queue %q to queue %q: %w", o.Source.Name, o.Target.Name, sqsapi.Said(err))
+		if other := newestTask(ctx, o); !ended(other) {
+			err = fmt.Errorf("%w; a queue has one task at a time, and the one to %s has moved %d of about %d messages: wait until it has ended and run the replay again, or cancel it first (CancelMessageMoveTask)",
+				err, aws.ToString(other.DestinationArn), other.ApproximateNumberOfMessagesMoved, aws.ToInt64(other.ApproximateNumberOfMessagesToMove))
+		}
+		return r, err
 	}
 	err = follow(ctx, o, &r, started.TaskHandle, before)
 	if ctx.Err() != nil {
@@ -93,17 +99,25 @@ func follow(ctx context.Context, o Options, r *Report, handle *string, before in
 	return ctx.Err()
 }
 
-// newestTask is when the newest task of the source began, by the service's clock; 0
-// where there was none, or the service does not say.
-func newestTask(ctx context.Context, o Options) (newest int64) {
+// ended says that a task has come to its end, or is none.
+func ended(task types.ListMessageMoveTasksResultEntry) bool {
+	status := aws.ToString(task.Status)
+	return status != taskRunning && status != taskCancelling
+}
+
+// newestTask is the newest task of the source; an empty one where there was none,
+// or the service does not say.
+func newestTask(ctx context.Context, o Options) (newest types.ListMessageMoveTasksResultEntry) {
 	ctx, cancel := context.WithTimeout(ctx, sqsapi.Timeout)
 	defer cancel()
 	out, err := o.Client.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &o.Source.ARN}, sqsapi.Once)
 	if err != nil {
-		return 0
+		return newest
 	}
 	for _, task := range out.Results {
-		newest = max(newest, task.StartedTimestamp)
+		if task.StartedTimestamp > newest.StartedTimestamp {
+			newest = task
+		}
 	}
 	return newest
 }
