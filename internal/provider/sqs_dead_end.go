@@ -202,7 +202,7 @@ func (r *sqsDeadEndResource) Read(ctx context.Context, req resource.ReadRequest,
 		return
 	}
 	imported := state.Attributes.IsNull()
-	live, _, found, ok := r.rt.readSQS(ctx, &state.sqsPartModel, state.Name.ValueString(), &resp.Diagnostics)
+	live, place, found, ok := r.rt.readSQS(ctx, &state.sqsPartModel, state.Name.ValueString(), &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -213,6 +213,9 @@ func (r *sqsDeadEndResource) Read(ctx context.Context, req resource.ReadRequest,
 	if imported {
 		state.recogniseSettings(live.Attributes, r.role)
 		state.recogniseTags(r.rt, live.Tags)
+		if source := r.spec(&state, place).SourceQueueIn(live.Attributes); source != "" {
+			state.SourceQueue = types.StringValue(source)
+		}
 	}
 	state.ID = types.StringValue(r.importID(&state))
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)

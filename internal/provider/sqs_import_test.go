@@ -81,6 +81,9 @@ func TestSQSGeneratedConfiguration(t *testing.T) {
 	b.make(b.name("-dlq"), map[string]string{"MessageRetentionPeriod": "1209600"})
 	b.make(b.topic, map[string]string{"VisibilityTimeout": "60", "MaximumMessageSize": "262144", "RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"4"}`, b.service.QueueARN(b.name("-dlq")))})
 	b.make(b.name("-lone.fifo"), map[string]string{"FifoQueue": "true", "KmsMasterKeyId": "alias/orders"})
+	b.make(b.name("-mails-dlq"), map[string]string{
+		"MessageRetentionPeriod": "1209600", "RedriveAllowPolicy": fmt.Sprintf(`{"redrivePermission":"byQueue","sourceQueueArns":[%q]}`, b.service.QueueARN(b.topic)),
+	})
 	c := b.commandLine(b.config(`
 import {
   to = redeliver_sqs_topic.orders
@@ -94,16 +97,20 @@ import {
   to = redeliver_sqs_dead_letter_queue.orders
   id = "TOPIC-dlq"
 }
+import {
+  to = redeliver_sqs_dead_letter_queue.mails
+  id = "TOPIC-mails-dlq"
+}
 `))
 	before, lone := b.live(b.topic).Managed(), b.live(b.name("-lone.fifo")).Managed()
 	c.plan("-generate-config-out=generated.tf")
 	generated := readFile(t, c.dir+"/generated.tf")
 	expectNot(t, generated, "262144")
-	for _, want := range []string{`visibility_timeout = "1m"`, `max_retries = 3`, `delays = ["1m"]`, `kms_key = "alias/orders"`, `allow_message_loss = true`} {
+	for _, want := range []string{`visibility_timeout = "1m"`, `max_retries = 3`, `delays = ["1m"]`, `kms_key = "alias/orders"`, `allow_message_loss = true`, fmt.Sprintf("source_queue = %q", b.topic)} {
 		expect(t, strings.Join(strings.Fields(generated), " "), want)
 	}
 	// The dead-letter queue gets its redrive-allow policy.
-	expect(t, c.apply(), "3 imported, 0 added, 1 changed, 0 destroyed")
+	expect(t, c.apply(), "4 imported, 0 added, 1 changed, 0 destroyed")
 	if after := b.live(b.topic).Managed(); !reflect.DeepEqual(before, after) {
 		t.Errorf("the queue was changed from %v to %v", before, after)
 	}

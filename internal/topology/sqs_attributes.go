@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -75,6 +76,24 @@ func (e SQSDeadEnd) Attributes() (SQSAttributes, error) {
 	}
 	attributes[AttrRedriveAllowPolicy] = CanonicalJSON(map[string]any{redrivePermission: "byQueue", redriveSources: []any{e.ARN(e.SourceQueueName())}})
 	return attributes, nil
+}
+
+// SourceQueueIn is the source queue of a live dead-letter queue whose redrive-allow policy names one queue beside it that is
+// not the topic's own; "" where it names that, several, one elsewhere, or none.
+func (e SQSDeadEnd) SourceQueueIn(live SQSAttributes) string {
+	var policy struct {
+		Permission string   `json:"redrivePermission"`
+		Sources    []string `json:"sourceQueueArns"`
+	}
+	err := json.Unmarshal([]byte(live[AttrRedriveAllowPolicy]), &policy)
+	if err != nil || e.Role != RoleDeadLetter || policy.Permission != "byQueue" || len(policy.Sources) != 1 {
+		return ""
+	}
+	_, name, err := ParseSQSARN(policy.Sources[0])
+	if err != nil || name == e.WorkQueueName() || policy.Sources[0] != e.ARN(name) {
+		return ""
+	}
+	return name
 }
 
 // The keys of redrive policies and of redrive-allow policies.

@@ -328,3 +328,42 @@ func TestSQSAttributesRead(t *testing.T) {
 		}
 	}
 }
+
+// Whose messages a dead-letter queue takes is read back from what it was given, and from nothing that means something else.
+func TestSourceQueueIn(t *testing.T) {
+	t.Parallel()
+	dead := SQSDeadEnd{SQSIdentity: sqsHere, Role: RoleDeadLetter}
+	parked := SQSDeadEnd{SQSIdentity: sqsHere, Role: RoleParked}
+	of := func(sources ...string) string {
+		return CanonicalJSON(map[string]any{redrivePermission: "byQueue", redriveSources: sources})
+	}
+	for name, c := range map[string]struct {
+		end          SQSDeadEnd
+		policy, want string
+	}{
+		"another queue":       {dead, of(sqsHere.ARN("invoices")), "invoices"},
+		"its topic's":         {dead, of(sqsHere.ARN("orders")), ""},
+		"two queues":          {dead, of(sqsHere.ARN("invoices"), sqsHere.ARN("orders")), ""},
+		"in another region":   {dead, of("arn:aws:sqs:us-east-1:123456789012:invoices"), ""},
+		"in another account":  {dead, of("arn:aws:sqs:eu-central-1:210987654321:invoices"), ""},
+		"everybody":           {dead, `{"redrivePermission":"allowAll"}`, ""},
+		"nothing":             {dead, "", ""},
+		"no policy":           {dead, "{", ""},
+		"not an ARN":          {dead, of("invoices"), ""},
+		"of a parked queue":   {parked, of(sqsHere.ARN("invoices")), ""},
+		"denied, with a list": {dead, `{"redrivePermission":"denyAll","sourceQueueArns":["` + sqsHere.ARN("invoices") + `"]}`, ""},
+	} {
+		if got := c.end.SourceQueueIn(SQSAttributes{AttrRedriveAllowPolicy: c.policy}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	end := dead
+	end.SourceQueue = "invoices"
+	attributes, err := end.Attributes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dead.SourceQueueIn(attributes); got != "invoices" {
+		t.Errorf("of what it was given itself: %q", got)
+	}
+}
