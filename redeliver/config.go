@@ -35,7 +35,9 @@ type Config struct {
 	// the bound a message that is to wait keeps its worker while it waits, so
 	// that a consumer whose every message fails slows down instead of taking in
 	// ever more. Messages whose copies were not taken by the broker are held beyond
-	// it, up to Prefetch.
+	// it, up to Prefetch. Under hybrid, the rest of a long delay counts too that is
+	// waited here after the hold queues. Under broker_delayed it is Workers,
+	// whatever is said here.
 	//
 	// Defaults to 64, or to Prefetch - Workers where Prefetch is set.
 	MaxHeld int

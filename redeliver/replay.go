@@ -88,16 +88,15 @@ type ReplayReport struct {
 	Replayed int
 	// Skipped were not wanted by the filter. They are still there.
 	Skipped int
-	// Failed could not be copied, or nobody knows. They are still there; Failures
-	// says why.
+	// Failed could not be copied; Failures says why. They are still there.
 	Failed int
-	// Doubtful were copied and are still there, as far as is known, because the
-	// connection was lost before they could be removed.
+	// Doubtful may be there twice: the broker did not confirm their copies, which it
+	// may have all the same, or the connection was lost before they could be removed.
 	Doubtful int
 	// Left is how many messages the queue had afterwards; -1 where the broker could
 	// not be asked.
 	Left int
-	// Failures are the reasons why messages failed.
+	// Failures are the reasons why messages failed, or are doubtful.
 	Failures []ReplayFailure
 }
 
@@ -105,11 +104,11 @@ type ReplayReport struct {
 type ReplayFailure struct {
 	// Err is what was said of the first one.
 	Err error
-	// MessageID is the first one's, and Count how many failed for that reason.
+	// MessageID is the first one's, and Count how many there are for that reason.
 	MessageID string
 	Count     int
 	// Unknown: the broker may have the copies all the same, because a connection
-	// was lost or it did not answer in time.
+	// was lost or it did not answer in time. Those are Doubtful, the others Failed.
 	Unknown bool
 }
 
@@ -129,7 +128,7 @@ func (r ReplayReport) String() string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{r.Skipped, "skipped"}, {r.Failed, "failed"}, {r.Doubtful, "copied and not removed"}} {
+	}{{r.Skipped, "skipped"}, {r.Failed, "failed"}, {r.Doubtful, "doubtful (they may be there twice)"}} {
 		if part.n > 0 {
 			s += fmt.Sprintf(", %d %s", part.n, part.what)
 		}

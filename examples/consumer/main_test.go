@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -8,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rabbitmq/amqp091-go"
+
+	"github.com/redeliver/terraform-provider-redeliver/examples/consumer/internal/provision"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
 
@@ -51,6 +55,28 @@ func TestHandle(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
+}
+
+// TestRun: the program takes messages from a real queue until it is told to end,
+// and what it rejects is in the dead-letter queue then.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	vhost := provision.NewVHost(t)
+	manifest := vhost.Topic("orders")
+	vhost.Publish("orders",
+		amqp091.Publishing{MessageId: "shipped", Body: []byte(`{"id": "1", "version": 1, "address": "here"}`)},
+		amqp091.Publishing{MessageId: "without an address", Body: []byte(`{"id": "2", "version": 1}`)},
+		amqp091.Publishing{MessageId: "too new", Body: []byte(`{"id": "3", "version": 3, "address": "here"}`)},
+		amqp091.Publishing{MessageId: "unpaid", Body: []byte(`{"id": "unpaid", "version": 1, "address": "here"}`)})
+	ctx, shutdown := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, vhost.URL("^orders$"), manifest, 2) }()
+	vhost.WaitDepth("orders-dlq", 2)
+	shutdown()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	vhost.WaitDepth("orders", 1) // what waits for its payment, for whoever consumes next
 }
 
 func TestWithoutManifest(t *testing.T) {

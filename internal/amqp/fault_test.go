@@ -103,28 +103,39 @@ func TestStuckQueue(t *testing.T) {
 		f.send("", "stuck-b", "first")
 		f.await(1)
 		resume := suspend(t, b, "stuck-b")
-		f.send("", "stuck-b", "late")
-		f.send("", "free", ids("", 100)...) // confirmed before an older one
+		late := ids("late", 20)
+		f.send("", "stuck-b", late...)
+		f.send("", "free", ids("", 100)...) // confirmed before older ones, none of which is waited for
 		f.await(101)
 		f.want(ids("", 100), nil)
+		if left := f.unknown(late); len(left) != len(late) {
+			t.Errorf("%d of %d messages are unconfirmed while their queue confirms nothing", len(left), len(late))
+		}
 		resume()
-		f.await(102)
-		f.want([]string{"late"}, nil)
-		holds(t, b, vhost, "stuck-b", "first", "late")
+		f.await(101 + len(late))
+		f.want(late, nil)
+		holds(t, b, vhost, "stuck-b", append(late, "first")...)
 	})
 }
 
-// untold returns those ids whose fate is not known.
-func (f *fates) untold(of []string) []string {
+// unknown returns those ids whose fate is not known.
+func (f *fates) unknown(of []string) (left []string) {
 	f.mu.Lock()
-	more := f.more
-	var left []string
+	defer f.mu.Unlock()
 	for _, id := range of {
 		if f.told[id] == 0 {
 			left = append(left, id)
 		}
 	}
+	return left
+}
+
+// untold is unknown. Where there are such ids, it waits until the next fate is known.
+func (f *fates) untold(of []string) []string {
+	f.mu.Lock()
+	more := f.more
 	f.mu.Unlock()
+	left := f.unknown(of)
 	if len(left) > 0 {
 		select {
 		case <-more:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -21,7 +22,8 @@ const (
 	// slowest is the least that a network carries, in bytes a second: larger messages have more time, and so have those
 	// behind them.
 	slowest = 100 << 10
-	// restFirst and restMax bound the time after a failed attempt to connect in which there is no other.
+	// restFirst and restMax bound the time after a failed attempt to connect in which there is no other. It doubles, and
+	// jitter shortens it to half at most, so that publishers do not come back to a broker all at once.
 	restFirst = 100 * time.Millisecond
 	restMax   = 5 * time.Second
 	// openTimeout bounds the opening of a channel.
@@ -254,7 +256,7 @@ func (p *Publisher) rest(err error) error {
 	}
 	p.failures++
 	p.failed = fmt.Errorf("%w: %w", ErrNotConnected, err)
-	p.restEnds = time.Now().Add(pause)
+	p.restEnds = time.Now().Add(pause/2 + mathrand.N(pause/2))
 	return p.failed
 }
 

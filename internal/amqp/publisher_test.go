@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
@@ -209,4 +211,43 @@ func TestNotConnected(t *testing.T) {
 	if n := len(dials); n > 20 {
 		t.Errorf("%d attempts to connect for 200 messages", n)
 	}
+}
+
+// TestRestsAfterFailures: the time after an attempt to connect in which there is
+// no other grows from a tenth of a second to five and no further, and is not the
+// same for all publishers.
+func TestRestsAfterFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("refused")
+		var tried []time.Time
+		p := NewPublisher(Options{Dial: func(context.Context) (*Conn, error) {
+			tried = append(tried, time.Now())
+			return nil, refused
+		}})
+		for len(tried) < 41 {
+			if _, err := p.connection(t.Context()); !errors.Is(err, ErrNotConnected) || !errors.Is(err, refused) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		distinct := make(map[time.Duration]bool)
+		for i, at := range tried[1:] {
+			most := 5 * time.Second
+			if i < 6 {
+				most = min(most, 100*time.Millisecond<<i)
+			}
+			rest := at.Sub(tried[i])
+			if rest < most/2 || rest > most+time.Millisecond {
+				t.Errorf("rest %d is %s, want %s to %s", i+1, rest, most/2, most)
+			}
+			distinct[rest] = true
+		}
+		if len(distinct) < 30 {
+			t.Errorf("of 40 rests only %d are distinct: publishers would come back at the same time", len(distinct))
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

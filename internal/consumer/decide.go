@@ -129,7 +129,7 @@ func (p *Policy) Decide(f Facts, o redeliver.Outcome) Action {
 	case redeliver.OutcomeReject:
 		return p.final(CauseRejected, o.Err())
 	case redeliver.OutcomePark:
-		if p.Parked != nil {
+		if p.Parked != nil { // in a sequenced topic too: the key's lane is kept until the copy is confirmed, or waits to be published again
 			return Action{Fate: FateParked, Verb: VerbPublish, Target: p.Parked, Reason: o.Err(), Cause: CauseUnreadable}
 		}
 		return p.final(CauseUnreadable, o.Err())

@@ -1,11 +1,14 @@
 package consumer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -230,30 +233,76 @@ func TestTimeInTheBufferCounts(t *testing.T) {
 	})
 }
 
-// TestMaxHeld: past the bound a retry keeps its worker, and nothing is lost or
-// handled more often for it.
+// TestMaxHeld: past the bound a message that waits keeps its worker, and nothing
+// is lost or handled more often for it. Health says so, and why it matters where
+// messages were deferred, and so does the log, once a minute.
 func TestMaxHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 20
-		b := newFakeBroker()
-		for i := range n {
-			b.publish(message(fmt.Sprint(i)))
-		}
-		var handled atomic.Int64
-		r := run(t, setup{broker: b, config: redeliver.Config{Workers: 3, MaxHeld: 5}, handler: func(context.Context, *redeliver.Message) redeliver.Outcome {
-			handled.Add(1)
-			return redeliver.RetryAfter(time.Minute, errBoom)
-		}})
-		pass(time.Second)
-		if handled.Load() != 8 || r.Stats().Held != 5 {
-			t.Errorf("%d handled and %d held; want 8 (5 held, 3 with their workers) and 5", handled.Load(), r.Stats().Held)
-		}
-		pass(24 * time.Hour)
-		if s := r.Stats(); s.DeadLettered != n || handled.Load() != n*11 {
-			t.Errorf("%d handled, %+v", handled.Load(), s)
-		}
-		if err := r.wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	for name, tt := range map[string]struct {
+		outcome redeliver.Outcome
+		reason  string
+		logged  string
+	}{
+		"retried": {
+			redeliver.RetryAfter(time.Minute, errBoom),
+			"as many messages wait as may (max_held 5): workers wait with theirs, and take in no more", "max_held=5 deferred=0",
+		},
+		"deferred": {
+			redeliver.DeferFor(time.Minute),
+			"as many messages wait as may (max_held 5), 5 of them deferred: what they wait for may be behind them in the queue; " +
+				"raise MaxHeld, or Reject what waits too long", "max_held=5 deferred=5",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n, calls = 20, 11
+				b := newFakeBroker()
+				for i := range n {
+					b.publish(message(fmt.Sprint(i)))
+				}
+				var log bytes.Buffer
+				var handled atomic.Int64
+				var mu sync.Mutex
+				times := make(map[string]int)
+				r := run(t, setup{
+					broker: b, config: redeliver.Config{Workers: 3, MaxHeld: 5, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+					handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+						handled.Add(1)
+						mu.Lock()
+						defer mu.Unlock()
+						if times[m.ID]++; times[m.ID] == calls {
+							return redeliver.Reject(errBoom)
+						}
+						return tt.outcome
+					},
+				})
+				pass(time.Second)
+				if handled.Load() != 8 || r.Stats().Held != 5 {
+					t.Errorf("%d handled and %d held; want 8 (5 held, 3 with their workers) and 5", handled.Load(), r.Stats().Held)
+				}
+				if h := r.Health(); h.Status != redeliver.HealthDegraded || !slices.Equal(h.Reasons, []string{tt.reason}) {
+					t.Errorf("health %+v, want the reason %q", h, tt.reason)
+				}
+				told := func() int {
+					return strings.Count(log.String(), `level=WARN msg="as many messages wait as may`)
+				}
+				if told() != 1 || !strings.Contains(log.String(), tt.logged) {
+					t.Errorf("the log says it %d times, want once with %q:\n%s", told(), tt.logged, log.String())
+				}
+				pass(2 * time.Minute)
+				if n := told(); n < 2 || n > 3 {
+					t.Errorf("after two minutes more the log has said it %d times", n)
+				}
+				pass(24 * time.Hour)
+				if s := r.Stats(); s.DeadLettered != n || handled.Load() != n*calls {
+					t.Errorf("%d handled, %+v", handled.Load(), s)
+				}
+				if h := r.Health(); h.Status != redeliver.HealthOK {
+					t.Errorf("at the end: health %+v", h)
+				}
+				if err := r.wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -28,6 +28,7 @@ type fakeBroker struct {
 	refusals []error
 	session  *fakeSession // the one that is open
 	opened   int
+	tried    []time.Time // when Subscribe was called
 	// slowStop is how long Stop takes.
 	slowStop time.Duration
 	// hang makes Stop and Settle block until the session is closed.
@@ -72,6 +73,7 @@ type fakeSession struct {
 	tags     uint64
 	unacked  map[uint64]*fakeMessage
 	stopped  bool
+	unsent   int   // acknowledgements that did not get through
 	lost     error // not nil: the session has ended
 	closed   chan struct{}
 }
@@ -79,6 +81,7 @@ type fakeSession struct {
 func (b *fakeBroker) Subscribe(_ context.Context, prefetch int) (Session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.tried = append(b.tried, time.Now())
 	if len(b.refusals) > 0 {
 		err := b.refusals[0]
 		b.refusals = b.refusals[1:]
@@ -142,7 +145,7 @@ func (s *fakeSession) Settle(d *Delivery, verb Verb, _ time.Duration) error {
 	return nil
 }
 
-func (s *fakeSession) Unsent() int { return 0 }
+func (s *fakeSession) Unsent() int { return s.unsent }
 
 func (s *fakeSession) Hold(*Delivery) {}
 

@@ -1,9 +1,11 @@
 package consumer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -383,4 +385,116 @@ func TestSequenceOutlivesTheConsumerTimeout(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestSequenceBehindASlowHandler: a message that waits behind another of its key,
+// whose handler runs, reaches the consumer timeout too: the session is renewed
+// before that, although no worker could take what waits.
+func TestSequenceBehindASlowHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var done []string
+		s := setup{
+			spec: sequenced, broker: newFakeBroker(message("a/1"), message("a/2"), message("b/1")),
+			config: redeliver.Config{Sequence: &redeliver.Sequence{Key: byKey}},
+		}
+		begun := time.Now()
+		s.handler = func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+			if m.ID == "a/1" && time.Since(begun) < time.Minute {
+				time.Sleep(40 * time.Minute)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done = append(done, m.ID)
+			return redeliver.Ack()
+		}
+		c := run(t, s)
+		pass(29 * time.Minute) // the consumer timeout is half an hour
+		lost := c.events.of(redeliver.EventDisconnected)
+		var why *LostError
+		if len(lost) != 1 || !errors.As(lost[0].Err, &why) || why.Reason != LostRenewed || lost[0].Time.Sub(begun) < 22*time.Minute {
+			t.Fatalf("the session ended %d times: %+v; want it renewed once, after three quarters of the consumer timeout", len(lost), lost)
+		}
+		pass(time.Hour)
+		if want := []string{"b/1", "a/1", "a/1", "a/2"}; !slices.Equal(done, want) { // the first outcome of a/1 came too late
+			t.Errorf("done %q, want %q", done, want)
+		}
+		if stats := c.Stats(); stats.Acked != 3 || stats.Dropped != 1 {
+			t.Errorf("%+v", stats)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSequenceBacklogDegrades: health says when messages that wait behind others
+// of their keys take up more than half of what is prefetched.
+func TestSequenceBacklogDegrades(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{
+			spec: sequenced, broker: newFakeBroker(),
+			config: redeliver.Config{Workers: 2, Prefetch: 10, Sequence: &redeliver.Sequence{Key: byKey}},
+			handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+				if m.RetryCount == 0 {
+					return redeliver.RetryAfter(time.Minute, errBoom)
+				}
+				return redeliver.Ack()
+			},
+		}
+		c := run(t, s)
+		for i := range 6 {
+			s.broker.publish(message(fmt.Sprintf("a/%d", i)))
+		}
+		pass(time.Second)
+		if h, n := c.Health(), c.Stats().Waiting; h.Status != redeliver.HealthOK || n != 5 {
+			t.Errorf("while %d messages wait behind another, of 10 prefetched: health %+v", n, h)
+		}
+		s.broker.publish(message("a/6"))
+		pass(time.Second)
+		if h := c.Health(); h.Status != redeliver.HealthDegraded || len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], "6 of 10 prefetched messages wait behind others of their keys") {
+			t.Errorf("while 6 messages wait behind another, of 10 prefetched: health %+v", h)
+		}
+		pass(time.Hour)
+		if h := c.Health(); h.Status != redeliver.HealthOK {
+			t.Errorf("at the end: health %+v", h)
+		}
+		if err := c.wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSequencedDeferWarns: a deferral that is carried out as a retry is not what
+// the application asked for, so that the log warns of it and of no retry.
+func TestSequencedDeferWarns(t *testing.T) {
+	t.Parallel()
+	for level, outcome := range map[string]redeliver.Outcome{"WARN": redeliver.Defer(), "INFO": redeliver.Retry(errBoom)} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			s := setup{
+				spec: sequenced, broker: newFakeBroker(message("a/1")),
+				config: redeliver.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Sequence: &redeliver.Sequence{Key: byKey}},
+				handler: func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
+					if m.RetryCount == 0 {
+						return outcome
+					}
+					return redeliver.Ack()
+				},
+			}
+			c := run(t, s)
+			pass(time.Minute)
+			if want := fmt.Sprintf(`level=%s msg="message will be retried"`, level); strings.Count(log.String(), "message will be retried") != 1 || !strings.Contains(log.String(), want) {
+				t.Errorf("the log of %s is not %s:\n%s", outcome, want, log.String())
+			}
+			if stats := c.Stats(); stats.Retried != 1 || stats.Deferred != 0 {
+				t.Errorf("%+v", stats)
+			}
+			if err := c.wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -71,3 +71,26 @@ func TestNewPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestEffectivePrefetch: where the broker delays what comes back, a lost
+// connection delays every prefetched message, so that only the workers' own are
+// prefetched, whatever the configuration says.
+func TestEffectivePrefetch(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		strategy                   topology.Strategy
+		config                     redeliver.Config
+		workers, maxHeld, prefetch int
+	}{
+		"in_place":                   {topology.InPlace, redeliver.Config{}, 8, 64, 72},
+		"in_place, more":             {topology.InPlace, redeliver.Config{Workers: 3, Prefetch: 500}, 3, 497, 500},
+		"broker_delayed":             {topology.BrokerDelayed, redeliver.Config{}, 8, 8, 8},
+		"broker_delayed, workers":    {topology.BrokerDelayed, redeliver.Config{Workers: 3}, 3, 3, 3},
+		"broker_delayed, everything": {topology.BrokerDelayed, redeliver.Config{Workers: 3, MaxHeld: 20, Prefetch: 500}, 3, 3, 3},
+	} {
+		c := effectiveConfig(tt.config, Policy{Strategy: tt.strategy})
+		if c.Workers != tt.workers || c.MaxHeld != tt.maxHeld || c.Prefetch != tt.prefetch {
+			t.Errorf("%s: %d workers, max_held %d, prefetch %d; want %d, %d and %d", name, c.Workers, c.MaxHeld, c.Prefetch, tt.workers, tt.maxHeld, tt.prefetch)
+		}
+	}
+}

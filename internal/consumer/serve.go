@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// backoffFirst and backoffMax bound the pause before an attempt to connect. The pause doubles, and jitter spreads it
-	// from half to one and a half, so that a broker that comes back does not meet all its consumers at once.
+	// backoffFirst and backoffMax bound the pause before an attempt to connect. It doubles, and jitter shortens it to half
+	// at most, so that a broker that comes back does not meet all its consumers at once. (Capped after a jitter that goes
+	// both ways, half of the pauses would be the longest.)
 	backoffFirst = 100 * time.Millisecond
 	backoffMax   = 30 * time.Second
 	// stableAfter is how long a session must have lasted for its loss to begin with the shortest pause again.
@@ -108,7 +109,7 @@ func (c *Consumer) serve(ctx context.Context) error {
 		}
 		c.lose(c.current)
 		for attempt := 1; c.current == nil; attempt++ {
-			if !c.sleep(ctx, time.Duration(float64(pause)*(0.5+c.random()))) {
+			if !c.sleep(ctx, time.Duration(float64(pause)*(1+c.random())/2)) {
 				return nil
 			}
 			pause = min(2*pause, backoffMax)

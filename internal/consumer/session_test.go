@@ -16,7 +16,8 @@ import (
 )
 
 // TestLostSession: what was held or not started is forgotten, a handler's
-// outcome is dropped, and every message is handled again.
+// outcome and acknowledgements on their way are dropped, and every message is
+// handled again.
 func TestLostSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker(message("held"), message("running"), message("waiting"))
@@ -40,13 +41,14 @@ func TestLostSession(t *testing.T) {
 		synctest.Wait() // one is held, one runs, one waits for the worker
 		b.mu.Lock()
 		b.refusals = []error{errors.New("down"), errors.New("down")}
+		b.session.unsent = 5 // of acknowledgements that waited for one another
 		b.mu.Unlock()
 		b.lose()
 		pass(time.Minute)
 		if b.opened != 2 {
 			t.Fatalf("%d sessions, want 2", b.opened)
 		}
-		if s := r.Stats(); s.Dropped != 1 || s.SessionsLost != 1 || s.Reconnects != 1 || s.Held != 0 {
+		if s := r.Stats(); s.Dropped != 1+5 || s.SessionsLost != 1 || s.Reconnects != 1 || s.Held != 0 {
 			t.Errorf("while a handler of the lost session runs: %+v", s)
 		}
 		close(release)
@@ -59,11 +61,14 @@ func TestLostSession(t *testing.T) {
 		if want := map[string][]int{"held": {0, 1}, "running": {0, 1}, "waiting": {1}}; fmt.Sprint(seen) != fmt.Sprint(want) {
 			t.Errorf("handled with the retry counts %v, want %v", seen, want)
 		}
-		if s := r.Stats(); s.Dropped != 2 || s.Acked != 3 {
-			t.Errorf("at the end: %+v", s)
-		}
+		b.mu.Lock()
+		b.session.unsent = 3
+		b.mu.Unlock()
 		if err := r.wait(); err != nil {
 			t.Error(err)
+		}
+		if s := r.Stats(); s.Dropped != 2+5+3 || s.Acked != 3 {
+			t.Errorf("at the end: %+v", s)
 		}
 	})
 }
@@ -84,6 +89,59 @@ func TestGivesUpReconnecting(t *testing.T) {
 		}
 		if err := r.Close(); !errors.Is(err, redeliver.ErrUnreachable) {
 			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// TestReconnectPauses: the pauses between attempts to connect grow from a tenth
+// of a second to half a minute and no further, no two consumers keep the same
+// ones, and they begin again after a session that lasted.
+func TestReconnectPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker()
+		r := run(t, setup{broker: b, handler: func(context.Context, *redeliver.Message) redeliver.Outcome { return redeliver.Ack() }})
+		pass(time.Minute)
+		// pauses loses the session, has so many attempts refused, and returns what was before each of them and the one that is not.
+		pauses := func(refused int) (list []time.Duration) {
+			b.mu.Lock()
+			b.tried, b.refusals = []time.Time{time.Now()}, slices.Repeat([]error{errors.New("down")}, refused)
+			b.mu.Unlock()
+			b.lose()
+			for last := time.Now(); r.Health().Status != redeliver.HealthOK || len(b.tried) < refused+2; {
+				if time.Since(last) > time.Hour {
+					t.Fatalf("not connected again after %d attempts", len(b.tried)-1)
+				}
+				pass(10 * time.Millisecond)
+			}
+			for i, at := range b.tried[1:] {
+				list = append(list, at.Sub(b.tried[i]))
+			}
+			return list
+		}
+		first := pauses(60)
+		distinct := make(map[time.Duration]bool)
+		for i, pause := range first {
+			most := 30 * time.Second
+			if i < 9 {
+				most = min(most, 100*time.Millisecond<<i)
+			}
+			if pause < most/2 || pause > most {
+				t.Errorf("pause %d is %s, want %s to %s", i+1, pause, most/2, most)
+			}
+			distinct[pause.Truncate(time.Millisecond)] = true
+		}
+		if longest := first[9:]; len(distinct) < 50 || slices.Max(longest)-slices.Min(longest) < 5*time.Second {
+			t.Errorf("consumers would come back at the same time: the pauses are %v", first)
+		}
+		if again := pauses(0); again[0] < 15*time.Second {
+			t.Errorf("after a session that did not last the pause is %s", again[0])
+		}
+		pass(10 * time.Second)
+		if again := pauses(1); again[0] > 100*time.Millisecond || again[1] > 200*time.Millisecond {
+			t.Errorf("after a session that lasted the pauses are %s", again)
+		}
+		if err := r.wait(); err != nil {
+			t.Error(err)
 		}
 	})
 }

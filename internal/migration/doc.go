@@ -69,7 +69,10 @@
 //
 // Messages keep their order where nobody takes any meanwhile and nothing is published. What is published while the switch
 // is thrown, twice, overtakes the messages that are still to be moved then, a few as long as moving is faster than
-// publishing. A message that a consumer gives back goes behind those that were moved before it.
+// publishing. A message that a consumer gives back goes behind those that were moved before it. A run that was killed and is
+// finished keeps the order too, of the first where a message is there twice; but what was on its way then, and not copied, may come
+// behind as many others, where the next run begins before the broker has put it back. One that is undone, killed or not, does not: what
+// it had moved comes back behind what it had not.
 //
 // A message keeps its body, properties, headers and routing key. It loses how often it was delivered (x-delivery-count,
 // and with it the retries in place), which no publisher can set; its time to live begins again; the exchange it came

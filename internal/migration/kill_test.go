@@ -81,6 +81,7 @@ func (k *kill) run() int {
 	if !killed {
 		must(k.t, err)
 	} else {
+		k.givenBack() // what comes back later comes behind what the next run has taken by then
 		again := k.options()
 		again.AllowDefaultExchangeLoss = true
 		if k.takenBack {
@@ -104,6 +105,9 @@ func (k *kill) run() int {
 	doubles := 0
 	if killed {
 		doubles = transfer.DefaultPrefetch
+	}
+	if k.takenBack || k.kept {
+		got = inAnyOrder(got)
 	}
 	k.doubled = k.exactly(got, ids, doubles)
 	for _, d := range got {

@@ -362,9 +362,11 @@ func (m *run) tell(step Step) {
 	m.progress(Progress{})
 }
 
+// progress tells how far the run is. p.Moved is what is on its way, which the run has not counted yet.
 func (m *run) progress(p Progress) {
 	if m.Progress != nil {
 		p.Step = m.step
+		p.Moved += *m.counter()
 		m.Progress(p)
 	}
 }

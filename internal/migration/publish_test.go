@@ -14,8 +14,9 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
 
-// published is how many messages are published at least, from before a run until after it.
-var published = map[topology.QueueType]int{topology.Classic: 20_000, topology.Quorum: 100_000}
+// published is how many messages are published at least, from before a run until after it: 100,000 to each type of queue, to the
+// classic ones in two runs.
+var published = map[topology.QueueType]int{topology.Classic: 50_000, topology.Quorum: 100_000}
 
 // patience is for all of them, on a machine that has other things to do.
 const patience = 15 * time.Minute

@@ -90,6 +90,31 @@ func TestWithoutAMQP(t *testing.T) {
 	}
 }
 
+// TestProgress: at the end of each step all that was moved in it is told.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, brokertest.Shared(t), topology.Classic, 0)
+	y.fill(100)
+	o := y.options()
+	last := map[Step]Progress{}
+	var steps []Step
+	o.Progress = func(p Progress) {
+		if len(steps) == 0 || steps[len(steps)-1] != p.Step {
+			steps = append(steps, p.Step)
+		}
+		last[p.Step] = p
+	}
+	y.runTo(o)
+	if want := []Step{StepDivert, StepEmpty, StepReplace, StepReturn, StepRestore}; !slices.Equal(steps, want) {
+		t.Errorf("the steps are %q, want %q", steps, want)
+	}
+	for step, moved := range map[Step]int{StepDivert: 0, StepEmpty: 100, StepReplace: 100, StepReturn: 100, StepRestore: 100} {
+		if want := (Progress{Step: step, Moved: moved}); last[step] != want {
+			t.Errorf("the last of a step is %+v, want %+v", last[step], want)
+		}
+	}
+}
+
 // TestUndone is about a broker that takes the arguments at first, and refuses them when there is no way back any more.
 func TestUndone(t *testing.T) {
 	t.Parallel()

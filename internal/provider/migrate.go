@@ -29,7 +29,8 @@ const (
 	onChangeMigrate = "migrate"
 )
 
-// defaultMigrationTimeout bounds an update that migrates a queue, unless timeouts says otherwise.
+// defaultMigrationTimeout bounds an update that migrates a queue, and a delete that finishes that first, unless timeouts says
+// otherwise.
 const defaultMigrationTimeout = time.Hour
 
 // migrateModel are the attributes of resources whose queue can be migrated.
@@ -41,7 +42,7 @@ type migrateModel struct {
 }
 
 func nullMigrate() migrateModel {
-	return migrateModel{Timeouts: timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{"update": types.StringType})}}
+	return migrateModel{Timeouts: timeouts.Value{Object: types.ObjectNull(map[string]attr.Type{"update": types.StringType, "delete": types.StringType})}}
 }
 
 func migrateAttributes(ctx context.Context, object string) map[string]schema.Attribute {
@@ -69,6 +70,7 @@ func migrateAttributes(ctx context.Context, object string) map[string]schema.Att
 func migrateTimeouts(ctx context.Context) schema.Attribute {
 	attribute := timeouts.Attributes(ctx, timeouts.Opts{
 		Update: true, UpdateDescription: "How long an update may take that migrates the queue. In half of it the queue has to be empty, which takes its consumers to settle what they hold; otherwise it is undone. Defaults to an hour.",
+		Delete: true, DeleteDescription: "How long a delete may take to finish a migration that was interrupted, which comes before it. Defaults to an hour.",
 	})
 	if nested, ok := attribute.(schema.SingleNestedAttribute); ok {
 		nested.MarkdownDescription = "How long operations may take, as durations such as `30m`."
@@ -205,17 +207,21 @@ func (rt *runtime) checkMigration(ctx context.Context, p migrationPlan) error {
 	return migration.Check(ctx, p.options(ctx, client), live)
 }
 
-// isMigrating reports whether a migration of a queue was begun and not finished.
-func isMigrating(ctx context.Context, view interface {
+// isMigrating reports whether a migration of a queue was begun and not finished. Where that cannot be told, nothing may be
+// concluded from a queue that is not there: its messages may be in another one.
+func isMigrating(ctx context.Context, at interface {
 	Exchange(ctx context.Context, vhost, name string) (rabbitmqadmin.LiveExchange, error)
 }, vhost, queue string,
-) bool {
-	at, err := view.Exchange(ctx, vhost, topology.Queue{Name: queue}.Migrating().Switch)
-	if err != nil {
-		return false // where it cannot be read, nothing else can
+) (bool, error) {
+	hub, err := at.Exchange(ctx, vhost, topology.Queue{Name: queue}.Migrating().Switch)
+	switch {
+	case errors.Is(err, rabbitmqadmin.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("it cannot be told whether a migration of queue %q was interrupted: %w; nothing was changed, try again when the broker answers", queue, err)
 	}
-	_, ok := topology.Replacing(at.Arguments)
-	return ok
+	_, begun := topology.Replacing(hub.Arguments)
+	return begun, nil
 }
 
 // migrate does what a plan said about a queue that is to be migrated, or whose migration is to be finished.
@@ -242,7 +248,7 @@ func (rt *runtime) migrate(ctx context.Context, p migrationPlan, diags *diag.Dia
 	defer cancel()
 	report, err := migration.Run(ctx, p.options(ctx, admin))
 	if err != nil {
-		return fmt.Errorf("%w.\nUntil then: %s", err, tally(p.vhost(), p.queue.Name, report))
+		return unfinished(err, p.vhost(), p.queue, report, fmt.Sprintf("timeouts.update is %s", limit))
 	}
 	diags.AddWarning(fmt.Sprintf("Queue %q was migrated", p.queue.Name), tally(p.vhost(), p.queue.Name, report)+".")
 	return nil
@@ -260,21 +266,68 @@ func tally(vhost, queue string, report migration.Report) string {
 	return text
 }
 
-// finishMigration brings everything back into a queue that is to be deleted, so that what it holds is seen and nothing is left
-// behind.
-func (rt *runtime) finishMigration(ctx context.Context, vhost string, queues []string) error {
+// unfinished says of a run that failed what is where and what goes on with it; bound is what bounded it.
+func unfinished(err error, vhost string, queue topology.Queue, report migration.Report, bound string) error {
+	text := tally(vhost, queue.Name, report)
+	var undone *migration.UndoneError
+	if !errors.As(err, &undone) {
+		text += fmt.Sprintf(". What is not back yet is in queue %q, if there is one: apply again, which goes on from there", queue.Migrating().Queue.Name)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		text += "; " + bound
+	}
+	return fmt.Errorf("%w.\nUntil then: %s", err, text)
+}
+
+// removeMigrated deletes queues after their migrations, if any.
+func (rt *runtime) removeMigrated(ctx context.Context, m *migrateModel, request rabbitmqadmin.SafeDelete, exchanges []topology.Exchange) error {
 	admin, err := rt.admin()
 	if err != nil {
 		return err
 	}
-	for _, queue := range queues {
-		if !isMigrating(ctx, admin.View(), vhost, queue) {
-			continue
+	for _, queue := range request.Queues {
+		if err := rt.finishMigration(ctx, admin, m, request.VHost, queue); err != nil {
+			return err
 		}
-		report, err := migration.Run(ctx, migration.Options{Client: admin, VHost: vhost, Queue: topology.Queue{Name: queue}, Keep: true, Progress: logProgress(ctx, queue)})
-		if err != nil {
-			return fmt.Errorf("an interrupted migration has to be finished before the queue is deleted: %w.\nUntil then: %s", err, tally(vhost, queue, report))
+	}
+	if err := rt.remove(ctx, request, exchanges); err != nil || !m.migrates() {
+		return err
+	}
+	// Another apply, of an unlocked state, may have begun to migrate a queue since that was looked at, and then the queue was empty
+	// because its messages are elsewhere. To keep such an apply away by its lock would take a connection for every queue that
+	// is deleted. To look again does: a run that begins after that finds no queue and has none of its messages.
+	for _, queue := range request.Queues {
+		switch migrating, err := isMigrating(ctx, admin, request.VHost, queue); {
+		case err != nil:
+			return fmt.Errorf("queue %q in vhost %q was deleted, and the resource is kept all the same: %w", queue, request.VHost, err)
+		case migrating:
+			return fmt.Errorf("queue %q in vhost %q was deleted while another apply began to migrate it, so that messages may be in queue %q. "+
+				"The resource is kept: wait until the other apply has ended, and destroy again, which brings them back first",
+				queue, request.VHost, topology.Queue{Name: queue}.Migrating().Queue.Name)
 		}
+	}
+	return nil
+}
+
+// finishMigration brings everything back into a queue that is to be deleted, so that what it holds is seen and nothing is left
+// behind.
+func (rt *runtime) finishMigration(ctx context.Context, admin *rabbitmqadmin.Client, m *migrateModel, vhost, name string) error {
+	migrating, err := isMigrating(ctx, admin.View(), vhost, name)
+	if err != nil || !migrating {
+		return err
+	}
+	limit, failed := m.Timeouts.Delete(ctx, defaultMigrationTimeout)
+	if failed.HasError() {
+		return errors.New(failed[0].Detail())
+	}
+	defer rt.locks.lock(objectKey("queue", vhost, name))()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	queue := topology.Queue{Name: name}
+	report, err := migration.Run(ctx, migration.Options{Client: admin, VHost: vhost, Queue: queue, Keep: true, Progress: logProgress(ctx, name)})
+	if err != nil {
+		err = fmt.Errorf("an interrupted migration has to be finished before the queue is deleted: %w", err)
+		return unfinished(err, vhost, queue, report, fmt.Sprintf("timeouts.delete is %s", limit))
 	}
 	return nil
 }
@@ -282,18 +335,26 @@ func (rt *runtime) finishMigration(ctx context.Context, vhost string, queues []s
 // progressEvery is the least time between two lines of the log about one step.
 const progressEvery = 5 * time.Second
 
-// logProgress logs each step, and now and then how far it is.
+// logProgress logs each step, now and then how far it is, and how far it came.
 func logProgress(ctx context.Context, queue string) func(migration.Progress) {
 	var mu sync.Mutex
-	var step migration.Step
+	var last migration.Progress
 	var said time.Time
+	unsaid := false // last was not said
+	say := func(p migration.Progress) {
+		tflog.Info(ctx, "migrating a queue: "+string(p.Step), map[string]any{"queue": queue, "moved": p.Moved, "left": p.Left, "waiting": p.Waiting})
+	}
 	return func(p migration.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
-		if p.Step == step && time.Since(said) < progressEvery {
-			return
+		begins := p.Step != last.Step
+		if begins && unsaid {
+			say(last)
 		}
-		step, said = p.Step, time.Now()
-		tflog.Info(ctx, "migrating a queue: "+string(p.Step), map[string]any{"queue": queue, "moved": p.Moved, "left": p.Left, "waiting": p.Waiting})
+		last, unsaid = p, !begins && time.Since(said) < progressEvery
+		if !unsaid {
+			said = time.Now()
+			say(p)
+		}
 	}
 }

@@ -300,18 +300,22 @@ func (r *deadEndResource) Read(ctx context.Context, req resource.ReadRequest, re
 	r.rt.see(objectKey("queue", vhost, state.Name.ValueString()))
 	noteImported(ctx, state.Arguments.IsNull(), resp)
 	live, err := admin.Queue(ctx, vhost, state.Name.ValueString())
-	if state.keepWhileMigrating(isMigrating(ctx, admin, vhost, state.Name.ValueString()), state.Arguments) {
+	gone, migrating := errors.Is(err, rabbitmqadmin.ErrNotFound), false
+	if err == nil || gone {
+		migrating, err = isMigrating(ctx, admin, vhost, state.Name.ValueString())
+	}
+	if addError(&resp.Diagnostics, "Could not read the "+r.noun(), err); err != nil {
+		return
+	}
+	if state.keepWhileMigrating(migrating, state.Arguments) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		return
 	}
-	if errors.Is(err, rabbitmqadmin.ErrNotFound) {
+	if gone {
 		if left, err := state.readPolicies(ctx, admin, []string{state.Name.ValueString()}); err == nil {
 			warnOfLeftPolicies(&resp.Diagnostics, vhost, left)
 		}
 		resp.State.RemoveResource(ctx)
-		return
-	}
-	if addError(&resp.Diagnostics, "Could not read the "+r.noun(), err); err != nil {
 		return
 	}
 	if state.Arguments.IsNull() { // it is being imported
@@ -392,12 +396,7 @@ func (r *deadEndResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if addError(&resp.Diagnostics, "Invalid "+r.noun(), err); err != nil {
 		return
 	}
-	err = r.rt.finishMigration(ctx, state.VHost.ValueString(), []string{state.Name.ValueString()})
-	if addError(&resp.Diagnostics, "Could not delete the "+r.noun(), err); err != nil {
-		clearPassed(ctx, resp.Private, &resp.Diagnostics)
-		return
-	}
-	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
+	err = r.rt.removeMigrated(ctx, &state.migrateModel, rabbitmqadmin.SafeDelete{
 		VHost: state.VHost.ValueString(), Queues: []string{state.Name.ValueString()}, NotPointedAt: true,
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)

@@ -257,7 +257,14 @@ func (r *topicResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
 		return
 	}
-	if state.keepWhileMigrating(state.SequenceShards.ValueInt64() == 0 && isMigrating(ctx, admin, vhost, state.Name.ValueString()), state.Arguments) {
+	migrating := false
+	if state.SequenceShards.ValueInt64() == 0 { // shards are never migrated
+		migrating, err = isMigrating(ctx, admin, vhost, state.Name.ValueString())
+		if addError(&resp.Diagnostics, "Could not read the topic", err); err != nil {
+			return
+		}
+	}
+	if state.keepWhileMigrating(migrating, state.Arguments) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		return
 	}
@@ -404,12 +411,7 @@ func (r *topicResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	if addError(&resp.Diagnostics, "Invalid topic", err); err != nil {
 		return
 	}
-	err = r.rt.finishMigration(ctx, state.VHost.ValueString(), state.workQueues())
-	if addError(&resp.Diagnostics, "Could not delete the topic", err); err != nil {
-		clearPassed(ctx, resp.Private, &resp.Diagnostics)
-		return
-	}
-	err = r.rt.remove(ctx, rabbitmqadmin.SafeDelete{
+	err = r.rt.removeMigrated(ctx, &state.migrateModel, rabbitmqadmin.SafeDelete{
 		VHost: state.VHost.ValueString(), Queues: state.workQueues(), AlsoEmpty: topicQueues(ctx, &state)[len(state.workQueues()):],
 		OwnBindings: objects.Bindings, DeleteNonEmpty: deleteAnyway(ctx, req.Private, state.DeleteNonEmpty),
 	}, objects.Exchanges)

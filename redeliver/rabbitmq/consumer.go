@@ -93,7 +93,8 @@ func Open(ctx context.Context, cfg Config) (*Consumer, error) {
 // gone, when the handler returns nil; else it is handed out again in this
 // process after pauses that grow from a second to five minutes, and given back
 // to the broker when its consumer timeout is near, or at shutdown. Nothing is
-// ever given up.
+// ever given up, so that more than Config.MaxHeld messages which keep failing take
+// the workers too, and hold up the rest.
 //
 // Of cfg, Handler is not used, and neither are Consumer.MaxRetries,
 // MaxMessageSize and Sequence. The user needs read permission on the dead-letter

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/redeliver"
 )
@@ -34,19 +36,39 @@ func TestCopiesUnderEveryConvention(t *testing.T) {
 				s.Convention, s.HoldDelays = convention, []time.Duration{time.Second}
 				s.Retry = topology.RetryPolicy{Strategy: topology.Republish, MaxRetries: 5, Delays: s.HoldDelays, LastDelayRepeats: true}
 			})
-			headers := amqp091.Table{
+			// What belongs to one delivery goes; what the broker writes there anew is not what was sent.
+			forged := amqp091.Table{
+				"x-delivery-count": int64(3), "x-acquired-count": int64(4),
+				"x-first-death-queue": "x", "x-first-death-reason": "maxlen", "x-first-death-exchange": "y",
+				"x-last-death-queue": "x", "x-last-death-reason": "maxlen", "x-last-death-exchange": "y",
+			}
+			gone := amqp091.Table{"CC": []any{"elsewhere"}, "BCC": []any{"nowhere"}}
+			kept := amqp091.Table{
 				"text": "é", "int": int64(-7), "small": int8(3), "byte": byte(200), "short": int16(-300), "int32": int32(70000), "float": 2.5, "bool": true, "null": nil,
 				"bytes": []byte{0, 1, 255}, "time": time.Unix(1700000000, 0), "decimal": amqp091.Decimal{Scale: 2, Value: 314},
-				"table":            amqp091.Table{"list": []any{int32(1), "two", amqp091.Table{"deep": "er"}}},
-				"x-delivery-count": int64(3), "x-acquired-count": int64(4), "CC": []any{"elsewhere"}, "BCC": []any{"nowhere"},
-				"x-death":             []any{amqp091.Table{"count": int64(7), "reason": "expired", "queue": "x", "exchange": "y", "routing-keys": []any{"z"}}},
-				"x-first-death-queue": "x", "x-first-death-reason": "expired", "x-last-death-queue": "x",
+				"table": amqp091.Table{"list": []any{int32(1), "two", amqp091.Table{"deep": "er"}}},
+			}
+			if name := w.doc.Headers.FirstSeen; name != "" {
+				kept[name] = time.Now().Add(-time.Hour).UnixMilli() // an earlier consumer's, and not the timestamp
+			}
+			headers := amqp091.Table{"x-death": []any{amqp091.Table{"count": int64(7), "reason": "maxlen", "queue": "x", "exchange": "y", "routing-keys": []any{"z"}}}}
+			maps.Copy(headers, forged)
+			maps.Copy(headers, kept)
+			ch := brokertest.Channel(t, w.broker, w.vhost) // where copies would go that kept CC: the broker takes it away after that
+			if _, err := ch.QueueDeclare("elsewhere", true, false, false, false, nil); err != nil {
+				t.Fatal(err)
+			}
+			if exchange := w.doc.RetryExchange; exchange != "" {
+				if err := ch.QueueBind("elsewhere", "elsewhere", exchange, false, nil); err != nil {
+					t.Fatal(err)
+				}
 			}
 			want := 0
 			if count := foreign[convention]; count != nil {
 				maps.Copy(headers, count(2))
 				want = 2
 			}
+			maps.Copy(headers, gone)
 			w.send(amqp091.Publishing{
 				Headers: headers, ContentType: "application/x-thing", ContentEncoding: "identity", Priority: 3, CorrelationId: "corr", ReplyTo: "reply",
 				Expiration: "600000", MessageId: "id", Timestamp: time.Now().Truncate(time.Second), Type: "thing", UserId: w.broker.Username(), AppId: "app", Body: []byte{0, 'b', 255},
@@ -65,18 +87,21 @@ func TestCopiesUnderEveryConvention(t *testing.T) {
 			if first.RetryCount != want || second.RetryCount != want+1 {
 				t.Errorf("handled with the retry counts %d and %d, want %d and one more", first.RetryCount, second.RetryCount, want)
 			}
+			counts := amqp091.Table{w.doc.Headers.RetryCount: int32(want + 1)} //nolint:gosec // a few
 			if count := foreign[convention]; count != nil {
-				for name, value := range count(want + 1) {
-					if fmt.Sprint(second.Headers[name]) != fmt.Sprint(value) {
-						t.Errorf("header %s is %v (%T), want %v (%T)", name, second.Headers[name], second.Headers[name], value, value)
-					}
+				counts = count(want + 1)
+			}
+			for name, value := range counts {
+				if n := wholeNumber(value); second.Headers[name] != int32(n) { //nolint:gosec // what the libraries write, whatever they read
+					t.Errorf("header %s is %v (%T), want %d as 32 bits", name, second.Headers[name], second.Headers[name], n)
 				}
 			}
 			dead := w.drained(w.spec.DeadLetterQueue, "id")[0]
+			w.drained("elsewhere", "id") // the publisher's own
 			for where, have := range map[string]redeliver.Message{
 				"after a hop": second,
 				"in the dead-letter queue": {
-					Headers: dead.Headers, ContentType: dead.ContentType, ContentEncoding: dead.ContentEncoding, Priority: dead.Priority, CorrelationID: dead.CorrelationId,
+					Headers: plain(dead.Headers).(map[string]any), ContentType: dead.ContentType, ContentEncoding: dead.ContentEncoding, Priority: dead.Priority, CorrelationID: dead.CorrelationId,
 					ReplyTo: dead.ReplyTo, Timestamp: dead.Timestamp, Type: dead.Type, AppID: dead.AppId, UserID: dead.UserId, Expiration: dead.Expiration, ID: dead.MessageId, Body: dead.Body,
 				},
 			} {
@@ -88,50 +113,83 @@ func TestCopiesUnderEveryConvention(t *testing.T) {
 				if have.Headers["x-redeliver-expiration"] != "600000" || have.Headers["x-redeliver-user-id"] != w.broker.Username() {
 					t.Errorf("%s the expiration and the user are not kept: %v", where, have.Headers)
 				}
-				for name, value := range headers {
-					switch _, counted := foreign[convention]; {
-					case strings.HasPrefix(name, "x-") && (counted || strings.Contains(name, "-death") || strings.HasSuffix(name, "-count")):
-					case name == "CC", name == "BCC":
-						if _, kept := have.Headers[name]; kept {
-							t.Errorf("%s it has the header %s", where, name)
-						}
-					case fmt.Sprint(have.Headers[name]) != fmt.Sprint(first.Headers[name]):
-						t.Errorf("%s header %s is %v, want %v (sent as %v)", where, name, have.Headers[name], first.Headers[name], value)
+				for name, value := range plain(kept).(map[string]any) {
+					if got := have.Headers[name]; !reflect.DeepEqual(got, value) {
+						t.Errorf("%s header %s is %#v, want %#v", where, name, got, value)
 					}
 				}
-				if strings.Contains(fmt.Sprint(have.Headers["x-death"]), "queue:x ") {
-					t.Errorf("%s it has the forged deaths: %v", where, have.Headers["x-death"])
+				for name := range gone {
+					if value, there := have.Headers[name]; there {
+						t.Errorf("%s it has the header %s: %v", where, name, value)
+					}
+				}
+				for name, value := range forged {
+					if got := have.Headers[name]; got == value {
+						t.Errorf("%s it has the forged header %s: %v", where, name, got)
+					}
+				}
+				deaths, _ := have.Headers["x-death"].([]any)
+				for _, death := range deaths {
+					if table, ok := death.(map[string]any); !ok || table["queue"] == "x" || table["reason"] == "maxlen" {
+						t.Errorf("%s it has the forged deaths: %v", where, deaths)
+					}
 				}
 			}
 		})
 	}
 }
 
-// TestDeferredCopiesComeFirst: in a queue that has priorities a deferred copy has the highest, and a retried one its own.
+// TestDeferredCopiesComeFirst: in a queue that has priorities a deferred copy has the highest, and a retried one its own, so
+// that only the former comes back ahead of the backlog.
 func TestDeferredCopiesComeFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, onClassic, func(s *topology.Spec) {
 		top := 7
-		s.MaxPriority, s.HoldDelays = &top, []time.Duration{50 * time.Millisecond}
+		s.MaxPriority, s.HoldDelays = &top, []time.Duration{300 * time.Millisecond}
 		s.Retry = topology.RetryPolicy{Strategy: topology.Republish, MaxRetries: 5, Delays: s.HoldDelays, LastDelayRepeats: true}
 	})
-	var c calls
-	var priorities []int
-	l := w.consume(redeliver.Config{Workers: 1}, func(_ context.Context, m *redeliver.Message) redeliver.Outcome {
-		priorities = append(priorities, int(m.Priority))
-		switch c.note(m) {
-		case 0:
-			return redeliver.Retry(errBoom)
-		case 1:
+	const backlog = 10
+	var mu sync.Mutex
+	var order []string
+	priorities := make(map[string][]int)
+	g := newGate()
+	l := w.consume(redeliver.Config{Workers: 1, Prefetch: 2}, func(ctx context.Context, m *redeliver.Message) redeliver.Outcome {
+		mu.Lock()
+		order = append(order, m.ID)
+		priorities[m.ID] = append(priorities[m.ID], int(m.Priority))
+		calls := len(priorities[m.ID])
+		mu.Unlock()
+		switch {
+		case m.ID == "deferred" && calls == 1:
 			return redeliver.Defer()
+		case m.ID == "retried" && calls == 1:
+			return redeliver.Retry(errBoom)
+		case m.ID == "m00000":
+			return g.handle(ctx, m)
 		default:
 			return redeliver.Ack()
 		}
 	})
-	w.send(amqp091.Publishing{MessageId: "a", Priority: 2, DeliveryMode: amqp091.Persistent})
-	l.await(redeliver.EventAcked, 1)
+	var msgs []amqp091.Publishing
+	for _, id := range append([]string{"deferred", "retried"}, ids(backlog)...) {
+		msgs = append(msgs, amqp091.Publishing{MessageId: id, Priority: 2, DeliveryMode: amqp091.Persistent})
+	}
+	w.send(msgs...)
+	first := g.next(t)
+	brokertest.WaitFor(t, func() (bool, string) { // and so the next message of the backlog is prefetched
+		n := l.Stats().Republished
+		return n == 2, fmt.Sprintf("%d copies were taken", n)
+	})
+	w.waitDepth("orders", backlog-2+2)
+	first.answer <- redeliver.Ack()
+	l.await(redeliver.EventAcked, backlog+2)
 	l.mustStop()
-	if want := []int{2, 2, 7}; !slices.Equal(priorities, want) {
-		t.Errorf("handled with the priorities %v", priorities)
+	all := ids(backlog)
+	want := slices.Concat([]string{"deferred", "retried"}, all[:2], []string{"deferred"}, all[2:], []string{"retried"})
+	if !slices.Equal(order, want) {
+		t.Errorf("handled in the order %q, want %q", order, want)
+	}
+	if d, r := priorities["deferred"], priorities["retried"]; !slices.Equal(d, []int{2, 7}) || !slices.Equal(r, []int{2, 2}) {
+		t.Errorf("handled with the priorities %v after a deferral and %v after a retry", d, r)
 	}
 }

@@ -184,6 +184,7 @@ func TestConnectionsClosed(t *testing.T) {
 	t.Parallel()
 	underStrategies(t, func(t *testing.T, change func(*topology.Spec)) {
 		tr := begin(newWorld(t, change), true)
+		tr.alive = true
 		for n := range 3 {
 			tr.goOn(100)
 			tr.w.closeConnections()

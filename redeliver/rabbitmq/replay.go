@@ -2,12 +2,10 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rabbitmq/amqp091-go"
 
-	"github.com/redeliver/terraform-provider-redeliver/internal/amqp"
 	"github.com/redeliver/terraform-provider-redeliver/internal/consumer"
 	transport "github.com/redeliver/terraform-provider-redeliver/internal/consumer/rabbitmq"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -92,7 +90,7 @@ func fill(report *redeliver.ReplayReport, moved transfer.Report) {
 	report.Failures = nil
 	for _, f := range moved.Failures {
 		report.Failures = append(report.Failures, redeliver.ReplayFailure{
-			Err: f.Err, MessageID: f.MessageID, Count: f.Count, Unknown: errors.Is(f.Err, amqp.ErrUnconfirmed),
+			Err: f.Err, MessageID: f.MessageID, Count: f.Count, Unknown: f.Unknown,
 		})
 	}
 }

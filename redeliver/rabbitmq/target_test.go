@@ -110,6 +110,7 @@ func TestPermissionsRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := begin(w, true)
+		tr.alive = true
 		tr.goOn(100)
 		if len(w.doc.HoldQueues) > 0 {
 			w.permit("^$", may.Read)

@@ -31,8 +31,9 @@ type story struct {
 	headers  map[string]any
 	priority uint8
 	key      string
-	// old messages are older than give_up_after. Oversized ones no handler sees.
-	old, oversized bool
+	// old messages are older than give_up_after by the publisher's timestamp, those that were seen by the convention's header
+	// and without a timestamp. Oversized ones no handler sees.
+	old, seen, oversized bool
 	// firstCount is the retry count of the first call where a publisher forged it.
 	firstCount func(v variant) int
 	// hops: on a real broker the number of hold queues that it waits in depends on how busy that is.
@@ -117,6 +118,10 @@ func stories(v variant, doc topology.Manifest) []story {
 	if v.sqs() {
 		all = slices.DeleteFunc(all, func(s story) bool { return s.old }) // nobody can say that a message is older than it is
 		return append(all, attributes(doc)...)
+	}
+	if doc.Headers.FirstSeen != "" {
+		long := map[string]any{doc.Headers.FirstSeen: int64(1_600_000_000_000)} // in 2020
+		all = append(all, story{id: "first seen long ago", seen: true, headers: long, outcomes: says(retry, ack)})
 	}
 	return append(all, forgeries(doc)...)
 }
