@@ -59,7 +59,9 @@ type ReplayOptions struct {
 	KeepCount bool
 
 	// Rate is how many messages are replayed in a second at most, so that a
-	// service that has just recovered is not hit by everything at once.
+	// service that has just recovered is not hit by everything at once. Amazon SQS
+	// lends messages for a time: below ten a second no more are received at a time
+	// than may move in one second.
 	//
 	// Defaults to 0: no limit.
 	Rate float64
@@ -81,6 +83,7 @@ type ReplayReport struct {
 	// DryRun says that nothing was replayed: Replayed counts what would have been.
 	DryRun bool
 	// Found is how many messages it had when the replay began: the most that are
+	// looked at. Amazon SQS counts approximately: there it is raised to what was
 	// looked at.
 	Found int
 	// Replayed were copied, confirmed by the broker, taken by a queue, and removed

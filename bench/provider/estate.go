@@ -124,6 +124,9 @@ func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir,
 		{&m.plan, []string{"plan", "-detailed-exitcode"}}, // a change is an error
 		{&m.destroy, []string{"destroy", "-auto-approve"}},
 	} {
+		if p.into == &m.destroy && o.keep {
+			continue
+		}
 		if *p.into, err = t.run(ctx, p.args...); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/redeliver/terraform-provider-redeliver/bench/results"
@@ -20,7 +21,11 @@ const (
 func report(o options, out io.Writer, b *broker, real, idle *measured, bare bareTimes) error {
 	resources := float64(o.topics * resourcesPerTopic)
 	figure := func(name string, value float64, unit string, baseline float64) results.Figure {
-		return results.Figure{Name: name, Value: value, Unit: unit, Baseline: baseline, Ratio: value / baseline}
+		f := results.Figure{Name: name, Value: value, Unit: unit, Baseline: baseline}
+		if baseline > 0 { // else it was not measured
+			f.Ratio = value / baseline
+		}
+		return f
 	}
 	own, writes := idle.apply.took.Seconds(), bare.writes.Seconds()
 	figures := []results.Figure{
@@ -30,10 +35,14 @@ func report(o options, out io.Writer, b *broker, real, idle *measured, bare bare
 		figure("destroy_wall", real.destroy.took.Seconds(), "s; baseline: terraform's own time", idle.destroy.took.Seconds()),
 		figure("peak_memory", float64(real.memory), "bytes; baseline: a provider that does nothing", float64(idle.memory)),
 	}
+	if o.keep {
+		figures = slices.DeleteFunc(figures, func(f results.Figure) bool { return f.Name == "destroy_wall" })
+	}
+	memory := figures[len(figures)-1].Value
 	goals := map[string]string{
 		"plan_requests": verdict(figures[0].Value, goalRequests, "%.0f"),
 		"apply_wall":    verdict(figures[1].Value, own+goalTimes*writes, "%.1f"),
-		"peak_memory":   verdict(figures[4].Value, goalMemory, "%.0f"),
+		"peak_memory":   verdict(memory, goalMemory, "%.0f"),
 	}
 	applied := map[bool]int{}
 	for _, r := range real.apply.requests {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -95,9 +96,44 @@ func TestQueueWhoseMessagesWaitToBeDeadLetteredIsNotDestroyed(t *testing.T) {
 	}
 	// What is neither ready nor unacknowledged shows in the statistics alone: see the race that rabbitmqadmin documents.
 	b.waitCounted("orders", 1)
+	const waiting = `queue "orders" holds 1 message (0 ready, 0 unacknowledged, 1 waiting to be dead-lettered`
+	expect(t, c.plan("-destroy"), `Warning: Queue "orders" holds messages`, waiting, "This is to be destroyed")
+	c.configure(b.provider + pair("delivery_limit = 60"))
+	expect(t, c.plan("-refresh=false"), `Warning: Queue "orders" holds messages`, waiting, "This is to be replaced")
+	c.configure(b.provider + pair(""))
 	out := c.applyFails("-destroy", "-refresh=false")
-	expect(t, out, "Could not delete the topic", `queue "orders" holds 1 message (0 ready, 0 unacknowledged, 1 waiting to be dead-lettered`)
+	expect(t, out, "Could not delete the topic", waiting)
 	b.mustExist("queues/%s/orders")
+}
+
+// TestPlanSaysWhatItCouldNotCount: counts that a broker does not have, and a list of them that fails.
+func TestPlanSaysWhatItCouldNotCount(t *testing.T) {
+	b := setup(t)
+	p := newProxy(t, b.broker, "")
+	c := b.commandLine(b.blockAt(p.URL, b.broker.Username(), b.broker.Password(), "max_retries = 0") + losing(pair("")))
+	c.apply()
+	counts := func(status int, body string) {
+		p.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			if !r.URL.Query().Has("enable_queue_totals") {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = fmt.Fprint(w, body)
+			return true
+		})
+	}
+	none := `[{"name":"orders","type":"quorum","state":"down"},{"name":"orders-dlq","type":"quorum","state":"running"}]`
+	counts(http.StatusOK, none)
+	out := c.plan("-destroy")
+	for _, queue := range []string{"orders", "orders-dlq"} {
+		expect(t, out, fmt.Sprintf(`Warning: Queue %q may hold messages`, queue), fmt.Sprintf(`how many messages queue %q holds is not known: the broker has no counts`, queue), "This is to be destroyed")
+	}
+	expectNot(t, out, "was not checked")
+	counts(http.StatusInternalServerError, `{"error":"Internal Server Error","reason":"out of sorts"}`)
+	expect(t, c.plan("-destroy"), "Warning: The plan was not checked against the broker", "out of sorts", "how many messages are in queues that it destroys or replaces")
+	p.answerNoMore()
+	expectNot(t, c.apply("-destroy"), "was not checked")
 }
 
 func TestLadderWithMessagesInOneTierIsNotDestroyed(t *testing.T) {

@@ -114,23 +114,34 @@ func lacking(broker rabbitmqadmin.Broker, spec topology.Spec) (at path.Path, err
 	return path.Root("sequence_shards"), spec.CheckExchangeTypes(broker.ExchangeTypes)
 }
 
-// warnOfMessages says how many messages a destroy or a replacement meets, and what will happen. It asks the broker and
-// is silent where that is not possible: apply checks again.
+// warnOfMessages says how many messages a destroy or a replacement meets, what could not be counted, and what will happen.
+// Apply checks again.
 func (rt *runtime) warnOfMessages(ctx context.Context, diags *diag.Diagnostics, vhost string, queues []string, deleteNonEmpty bool, fate string) {
 	consequence := "Apply will refuse while they are there: drain or move them first, or set delete_non_empty = true (and apply it, before a destroy) to lose them."
 	if deleteNonEmpty {
 		consequence = "delete_non_empty is true: they will be lost."
 	}
-	rt.warnOf(diags, vhost, rt.holding(ctx, vhost, queues), "This is to be "+fate+". "+consequence)
+	rt.warnOf(diags, vhost, rt.count(ctx, vhost, queues, diags), "This is to be "+fate+". "+consequence)
 }
 
-// warnOf says which queues hold messages. A queue is in the summary because the command line shows only the first of
-// several warnings of one summary.
-func (*runtime) warnOf(diags *diag.Diagnostics, vhost string, holding []rabbitmqadmin.Depth, consequence string) {
-	if len(holding) == 0 {
-		return
+// warnOf says which queues hold messages or may hold some. A queue is in the summary because the command line shows only the
+// first of several warnings of one summary.
+func (*runtime) warnOf(diags *diag.Diagnostics, vhost string, depths []rabbitmqadmin.Depth, consequence string) {
+	var holding, unknown []rabbitmqadmin.Depth
+	for _, d := range depths {
+		if d.Known {
+			holding = append(holding, d)
+		} else {
+			unknown = append(unknown, d)
+		}
 	}
-	diags.AddWarning(fmt.Sprintf("Queue %q holds messages", holding[0].Queue), fmt.Sprintf("In vhost %q %s. %s", vhost, listDepths(holding), consequence))
+	if len(holding) > 0 {
+		diags.AddWarning(fmt.Sprintf("Queue %q holds messages", holding[0].Queue), fmt.Sprintf("In vhost %q %s. %s", vhost, listDepths(holding), consequence))
+	}
+	if len(unknown) > 0 {
+		diags.AddWarning(fmt.Sprintf("Queue %q may hold messages", unknown[0].Queue), fmt.Sprintf("In vhost %q %s: the broker has no counts, because a queue was made some seconds ago, or the node that leads it is down. %s",
+			vhost, listDepths(unknown), consequence))
+	}
 }
 
 func listDepths(depths []rabbitmqadmin.Depth) string {
@@ -141,17 +152,26 @@ func listDepths(depths []rabbitmqadmin.Depth) string {
 	return strings.Join(texts, ", ")
 }
 
-// holding are the queues that hold messages, as far as the broker can be asked.
+// holding are the queues that hold messages or may hold some, as far as the broker can be asked.
 func (rt *runtime) holding(ctx context.Context, vhost string, queues []string) []rabbitmqadmin.Depth {
+	return rt.count(ctx, vhost, queues, &diag.Diagnostics{})
+}
+
+// count is holding that says why the broker could not be asked.
+func (rt *runtime) count(ctx context.Context, vhost string, queues []string, diags *diag.Diagnostics) []rabbitmqadmin.Depth {
+	if len(queues) == 0 || rt.applying.Load() {
+		return nil
+	}
 	view, err := rt.view()
-	if err != nil || len(queues) == 0 || rt.applying.Load() {
-		return nil
+	var depths []rabbitmqadmin.Depth
+	if err == nil {
+		depths, err = view.Depths(ctx, vhost, queues)
 	}
-	depths, err := view.Depths(ctx, vhost, queues)
 	if err != nil {
+		rt.sayUnchecked(diags, err)
 		return nil
 	}
-	return slices.DeleteFunc(depths, func(d rabbitmqadmin.Depth) bool { return !d.Exists || !d.Known || d.Total == 0 })
+	return slices.DeleteFunc(depths, func(d rabbitmqadmin.Depth) bool { return !d.Exists || d.Known && d.Total == 0 })
 }
 
 // warnOfPointing says which queues still dead-letter to one that is to be replaced. They may be replaced in the same

@@ -83,11 +83,12 @@ func (rt *runtime) sayUnchecked(diags *diag.Diagnostics, err error) {
 	rt.unchecked.Do(func() {
 		diags.AddWarning("The plan was not checked against the broker", sentence(err)+
 			" So this plan does not say, or not in full, whether its objects exist already, which policies apply to them, "+
-			"who consumes hold queues and whether dead letters go in a circle. Apply still refuses to take over what exists, and to delete what holds messages.")
+			"who consumes hold queues, whether dead letters go in a circle, and how many messages are in queues that it destroys or replaces. Apply still refuses to take over what exists, and to delete what holds messages.")
 	})
 }
 
-// checkArguments refuses arguments that this broker would refuse, or take and not carry out.
+// checkArguments refuses arguments that this broker would refuse, or take and not carry out. They are extra arguments: what
+// max_priority, delivery_limit and the strategy ask for was held against the queue's type and the broker before.
 func (p planned) checkArguments(ctx context.Context, client *rabbitmqadmin.Client, diags *diag.Diagnostics) bool {
 	broker, err := client.Ping(ctx) // known since the provider was configured
 	if err != nil {
@@ -105,10 +106,10 @@ func (p planned) checkArguments(ctx context.Context, client *rabbitmqadmin.Clien
 	return failed == nil
 }
 
-// checkReplicas refuses more replicas than the cluster has nodes.
+// checkReplicas refuses more replicas than the cluster has nodes. Those that a policy asks for checkPolicies looks at.
 func (p planned) checkReplicas(ctx context.Context, _ *runtime, view *rabbitmqadmin.View, diags *diag.Diagnostics) error {
 	for _, q := range p.objects.Queues {
-		if q.Arguments[topology.ArgQuorumGroupSize] == nil {
+		if q.Arguments[topology.ArgQuorumGroupSize] == nil && q.Arguments[topology.ArgQuorumTargetSize] == nil {
 			continue
 		}
 		about, err := view.VHost(ctx, p.vhost)
@@ -170,11 +171,18 @@ func (p planned) checkPolicies(ctx context.Context, _ *runtime, view *rabbitmqad
 	if err != nil || len(policies) == 0 {
 		return err
 	}
+	about, err := view.VHost(ctx, p.vhost)
+	if err != nil {
+		return err
+	}
 	var texts []string
 	for _, q := range p.objects.Queues {
 		live, _, err := view.FindQueue(ctx, p.vhost, q.Name)
 		if err != nil {
 			return err
+		}
+		if err := q.CheckReplicasOf(policies, live.Policy, about.Nodes); err != nil {
+			texts = append(texts, fmt.Sprintf("  queue %q: %s", q.Name, err))
 		}
 		effects := q.Effects(policies, live.Policy)
 		if p.spec != nil && q.Role == topology.RoleWork {

@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -162,7 +163,7 @@ resource "redeliver_rabbitmq_topic" "orders" {
 	for _, test := range []struct{ argument, since, needs string }{
 		{`"x-consumer-timeout" = 7200000`, "3.12", "RabbitMQ 3.12 or later"},
 		{`"x-delayed-retry-type" = "failed"`, "4.3", "RabbitMQ 4.3 or later"},
-		{`"x-quorum-target-group-size" = 3`, "3.13", "RabbitMQ 3.13 or later"},
+		{`"x-quorum-target-group-size" = 1`, "3.13", "RabbitMQ 3.13 or later"},
 		{`"x-max-priority" = 5`, "", "a classic queue"},
 		{`"x-queue-mode" = "lazy"`, "", "a classic queue"},
 	} {
@@ -176,12 +177,25 @@ resource "redeliver_rabbitmq_topic" "orders" {
 		if err == nil {
 			t.Errorf("%s is accepted", test.argument)
 		}
-		expect(t, out, "Error: The broker does not carry out an argument", `of queue "orders": it takes `+test.needs, "RabbitMQ "+b.broker.Version())
+		expect(t, out, "Error: The broker does not carry out an argument", "extra_arguments = {", `of queue "orders": it takes `+test.needs, "RabbitMQ "+b.broker.Version())
 	}
 }
 
 func TestPlanRefusesMoreReplicasThanNodes(t *testing.T) {
 	b := setup(t)
+	if brokertest.HasVersion(b.broker, "3.13") {
+		const topic = `
+resource "redeliver_rabbitmq_dead_letter_queue" "mails" {
+  topic           = "mails"
+  extra_arguments = { %s }
+}
+`
+		c := b.commandLine(b.provider + fmt.Sprintf(topic, `"x-quorum-target-group-size" = 5`))
+		expect(t, c.planFails(), "Error: The cluster is too small", `x-quorum-target-group-size = 5 of queue "mails-dlq": the cluster has 1 node`)
+		b.policy("policies", "replicated", "^mails", map[string]any{"target-group-size": 5})
+		c.configure(b.provider + fmt.Sprintf(topic, ""))
+		expect(t, c.plan(), "Warning: A policy contradicts the configuration", `queue "mails-dlq": policy "replicated" sets target-group-size to 5: the cluster has 1 node`)
+	}
 	c := b.commandLine(b.provider + `
 resource "redeliver_rabbitmq_dead_letter_queue" "orders" {
   topic           = "orders"
@@ -325,10 +339,62 @@ func TestPlansTakeAFewRequestsWhateverTheirSize(t *testing.T) {
 	if seen := requests.take(); len(seen) > 2*most {
 		t.Errorf("%d requests to plan a destroy of 12 topics, want at most %d:\n%s", len(seen), 2*most, strings.Join(seen, "\n"))
 	}
-	c.plan("-target=redeliver_rabbitmq_parked_queue.orders3")
-	for _, request := range requests.take() {
-		if request == "GET "+b.path("queues/%s") || request == "GET "+b.path("bindings/%s") {
-			t.Errorf("a plan of one queue lists them all: %s", request)
+	for _, target := range []string{"parked_queue", "hold_ladder"} {
+		requests.take()
+		expect(t, c.plan("-target=redeliver_rabbitmq_"+target+".orders3"), "No changes")
+		for _, request := range requests.take() {
+			if slices.Contains([]string{"GET " + b.path("queues/%s"), "GET " + b.path("bindings/%s"), "GET " + b.path("exchanges/%s"), "GET " + b.path("consumers/%s")}, request) {
+				t.Errorf("a plan of one %s lists those of all: %s", target, request)
+			}
+		}
+	}
+	b.hold("orders3-hold-30s", 0)
+	brokertest.WaitFor(t, func() (bool, string) { return b.exists("consumers/%s"), "no consumer yet" })
+	expect(t, c.plan("-target=redeliver_rabbitmq_hold_ladder.orders3"), `Warning: Hold queue "orders3-hold-30s" is consumed`, `has 1 consumer: "ctag`, `of connection "`)
+}
+
+// TestAppliesReadNothingPerTopic: the plans inside an apply ask nothing once it writes, and what it creates it looks for in lists,
+// so that it reads as much whatever the number of topics.
+func TestAppliesReadNothingPerTopic(t *testing.T) {
+	b := setup(t)
+	p := newProxy(t, b.broker, "")
+	var requests counting
+	p.answer(requests.record)
+	const topics = 12
+	config := b.blockAt(p.URL, b.broker.Username(), b.broker.Password(), "")
+	for i := range topics {
+		config += strings.ReplaceAll(losing(orders(`bindings = [{ exchange = "amq.topic", routing_key = "orders" }]`)), "orders", fmt.Sprintf("orders%d", i))
+	}
+	c := b.commandLine(config)
+	c.must("plan", "-no-color", "-input=false", "-out=planned")
+	requests.take()
+	// One resource at a time: none is planned beside the first write.
+	c.must("apply", "-no-color", "-input=false", "-parallelism=1", "planned")
+	seen := requests.take()
+	first := slices.IndexFunc(seen, func(request string) bool { return strings.HasPrefix(request, "PUT ") })
+	if first < 0 {
+		t.Fatalf("nothing was created:\n%s", strings.Join(seen, "\n"))
+	}
+	isRead := func(request string) bool { return strings.HasPrefix(request, "GET ") }
+	var before, after []string
+	for i, request := range seen {
+		switch {
+		case !isRead(request):
+		case i < first:
+			before = append(before, request)
+		default:
+			after = append(after, request)
+		}
+	}
+	// Of the plans inside the apply one comes before the first write. Creates look for queues and exchanges, the first few by
+	// themselves and all others in a list each.
+	const mostBefore, mostAfter = 12, 12
+	if len(before) > mostBefore || len(after) > mostAfter {
+		t.Errorf("%d reads before the first write of an apply of %d topics and %d after it, want at most %d and %d:\n%s", len(before), topics, len(after), mostBefore, mostAfter, strings.Join(seen, "\n"))
+	}
+	for _, request := range after {
+		if !strings.HasPrefix(request, "GET "+b.path("queues/%s")) && !strings.HasPrefix(request, "GET "+b.path("exchanges/%s")) {
+			t.Errorf("a plan inside an apply asks the broker: %s", request)
 		}
 	}
 }

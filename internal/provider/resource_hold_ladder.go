@@ -225,7 +225,7 @@ func (r *holdLadderResource) planTiers(ctx context.Context, plan *holdLadderMode
 	if lose {
 		r.rt.warnOfMessages(ctx, diags, vhost, removed, lose, "deleted")
 	} else {
-		r.rt.warnOf(diags, vhost, r.rt.holding(ctx, vhost, removed),
+		r.rt.warnOf(diags, vhost, r.rt.count(ctx, vhost, removed, diags),
 			"Their tiers are removed: apply waits until they are home, which takes up to the tier's delay, and then deletes the queue.")
 	}
 	return argumentsMap(planned)

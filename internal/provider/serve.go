@@ -59,8 +59,9 @@ func NewServer(version string) (tfprotov6.ProviderServer, error) {
 
 // frameworkServer is what the plugin framework's server can do.
 type frameworkServer interface {
-	tfprotov6.ProviderServerWithListResource
-	tfprotov6.ProviderServerWithActions
+	tfprotov6.ProviderServer
+	tfprotov6.ListResourceServer
+	tfprotov6.ActionServer
 }
 
 // server is the framework's, which is given contexts that it may keep: it keeps the context of every request until the process

@@ -22,10 +22,10 @@ func TestServerKeepsNoContexts(t *testing.T) {
 	const requests = 50
 	collected := make(chan struct{}, requests)
 	for range requests {
-		type held struct{ weight [1 << 10]byte }
-		value := &held{}
+		type key struct{}
+		value := new([1 << 10]byte)
 		goruntime.AddCleanup(value, func(struct{}) { collected <- struct{}{} }, struct{}{})
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), held{}, value))
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, value))
 		state, err := tfprotov6.NewDynamicValue(tftypes.Object{}, tftypes.NewValue(tftypes.Object{}, map[string]tftypes.Value{}))
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 		"a limit below the retries":    {topic(good + "delivery_limit = 5\n" + `retry = { delays = ["5s"] }`), "the broker would dead-letter messages that still have retries"},
 		"jitter of one":                {topic(good + `retry = { delays = ["5s"], jitter = 1 }`), "use 0 (none) to below 1"},
 		"park without a parked queue":  {topic(good + "park = \"publish\"\n" + `retry = { delays = ["5s"] }`), "parked_queue"},
-		"priority on a quorum queue":   {topic(good + "max_priority = 5\n" + `retry = { delays = ["5s"] }`), "quorum queues before RabbitMQ 4.3 refuse it"},
+		"priority on a quorum queue":   {topic(good + "max_priority = 5\n" + `retry = { delays = ["5s"] }`), "quorum queues refuse it on every version"},
 		"another queue type":           {topic(good + "queue_type = \"classic\"\n" + `retry = { delays = ["5s"] }`), "classic"},
 		"a reserved name":              {topic(`name = "orders-dlq"`), `belongs to what is derived from another topic, "orders"`},
 		"amq.":                         {topic(`name = "amq.orders"`), `names that start with "amq." are reserved`},

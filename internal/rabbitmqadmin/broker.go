@@ -20,8 +20,8 @@ type Broker struct {
 	// StatisticsDisabled: the broker is configured to keep no message statistics, so that counts are known from queue
 	// totals alone.
 	StatisticsDisabled bool
-	// Queues is how many queues the user can see in all vhosts, when the broker was first asked.
-	Queues int
+	// Queues and Exchanges are how many of them the user can see in all vhosts, when the broker was first asked.
+	Queues, Exchanges int
 }
 
 type wireOverview struct {
@@ -30,7 +30,8 @@ type wireOverview struct {
 	Node            string `json:"node"`
 	DisableStats    bool   `json:"disable_stats"`
 	ObjectTotals    struct {
-		Queues int `json:"queues"`
+		Queues    int `json:"queues"`
+		Exchanges int `json:"exchanges"`
 	} `json:"object_totals"`
 	ExchangeTypes []struct {
 		Name    string `json:"name"`
@@ -65,7 +66,7 @@ func (c *Client) Ping(ctx context.Context) (Broker, error) {
 	}
 	b := Broker{
 		Version: got.RabbitMQVersion, ClusterName: got.ClusterName, Node: got.Node, StatisticsDisabled: got.DisableStats,
-		Queues: got.ObjectTotals.Queues,
+		Queues: got.ObjectTotals.Queues, Exchanges: got.ObjectTotals.Exchanges,
 	}
 	for _, t := range got.ExchangeTypes {
 		if t.Enabled {

@@ -31,7 +31,7 @@ type Client struct {
 	mu       sync.Mutex
 	broker   *Broker
 	readable map[vhostAt]bool // vhosts that were readable, by endpoint
-	large    map[string]bool  // vhosts with more than a page of queues
+	large    map[string]bool  // what has more than a page in a vhost, by kind and vhost
 
 	// Tests shorten these.
 	pause       func(context.Context, time.Duration) error

@@ -28,6 +28,35 @@ func (c Consumer) String() string {
 	}
 }
 
+// wireConsumer is a consumer in the API's JSON.
+type wireConsumer struct {
+	Tag     string  `json:"consumer_tag"`
+	Channel details `json:"channel_details"`
+	Queue   struct {
+		Name string `json:"name"`
+	} `json:"queue"`
+}
+
+func (w wireConsumer) live() Consumer {
+	return Consumer{Queue: w.Queue.Name, Tag: w.Tag, Connection: w.Channel.Connection}
+}
+
+// subscribed are the consumers that the answer about one queue tells of, whoever asks (3.10 and 4.3): unlike the list of
+// consumers it hides none. Where it tells of none there may be a count of them; nil is unknown.
+func (w wireQueue) subscribed() []Consumer {
+	switch {
+	case w.Subscribed == nil && w.Consumers > 0:
+		return slices.Repeat([]Consumer{{Queue: w.Name}}, w.Consumers)
+	case w.Subscribed == nil:
+		return nil
+	}
+	out := make([]Consumer, len(w.Subscribed))
+	for i, c := range w.Subscribed {
+		out[i] = c.live()
+	}
+	return out
+}
+
 // listConsumers lists the consumers of a vhost by queue. Of the list of consumers a user without the tag "monitoring" is
 // shown their own alone (3.10 and 4.3): then the statistics of the queues say how many there are, up to 10 s late.
 func (c *Client) listConsumers(ctx context.Context, vhost string) (map[string][]Consumer, error) {
@@ -38,13 +67,7 @@ func (c *Client) listConsumers(ctx context.Context, vhost string) (map[string][]
 	if !all {
 		return c.countConsumers(ctx, vhost)
 	}
-	var got []struct {
-		Tag   string `json:"consumer_tag"`
-		Queue struct {
-			Name string `json:"name"`
-		} `json:"queue"`
-		Channel details `json:"channel_details"`
-	}
+	var got []wireConsumer
 	x := c.newCall(ctx, opList, "the consumers", vhost)
 	x.into = &got
 	err = x.run(func(rh *rabbithole.Client) error {
@@ -53,7 +76,7 @@ func (c *Client) listConsumers(ctx context.Context, vhost string) (map[string][]
 	})
 	out := map[string][]Consumer{}
 	for _, w := range got {
-		out[w.Queue.Name] = append(out[w.Queue.Name], Consumer{Queue: w.Queue.Name, Tag: w.Tag, Connection: w.Channel.Connection})
+		out[w.Queue.Name] = append(out[w.Queue.Name], w.live())
 	}
 	return out, err
 }

@@ -64,14 +64,15 @@ func (c *Client) Exchange(ctx context.Context, vhost, name string) (LiveExchange
 
 // listExchanges lists the exchanges of a vhost, the built-in ones included.
 func (c *Client) listExchanges(ctx context.Context, vhost string) ([]LiveExchange, error) {
-	var got []wireExchange
-	x := c.newCall(ctx, opList, "the exchanges", vhost)
-	x.into = &got
-	x.query = query("columns", columnsExchange, "disable_stats", "true")
-	if err := x.run(func(rh *rabbithole.Client) error {
-		_, err := rh.ListExchangesIn(vhost)
-		return err
-	}); err != nil {
+	got, err := listing[wireExchange]{
+		c: c, what: "the exchanges", vhost: vhost, params: query("columns", columnsExchange, "disable_stats", "true"),
+		total: func(b Broker) int { return b.Exchanges },
+		send: func(rh *rabbithole.Client) error {
+			_, err := rh.ListExchangesIn(vhost)
+			return err
+		},
+	}.read(ctx)
+	if err != nil {
 		return nil, err
 	}
 	out := make([]LiveExchange, len(got))

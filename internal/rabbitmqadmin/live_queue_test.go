@@ -2,8 +2,11 @@ package rabbitmqadmin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
@@ -61,6 +65,101 @@ func TestLiveQueue(t *testing.T) {
 	makeExchange(t, c, vhost, "e", "direct")
 	if err := c.CreateExchange(t.Context(), vhost, LiveExchange{Name: "e", Type: "fanout", Durable: true}); !errors.As(err, &e) || e.Exchange != "e" {
 		t.Errorf("another type: %v", err)
+	}
+}
+
+// TestLiveListsThatAreNotPaged: the reason why a [listing] is of queues and exchanges alone.
+func TestLiveListsThatAreNotPaged(t *testing.T) {
+	t.Parallel()
+	c, b, vhost := live(t, nil)
+	makeQueue(t, c, vhost, "q", topology.Classic, nil)
+	for i := range 3 {
+		bind(t, c, vhost, bindingTo("amq.direct", "q", fmt.Sprint(i)))
+	}
+	for kind, paged := range map[string]bool{"queues": true, "exchanges": true, "bindings": false, "consumers": false, "policies": false} {
+		status, answer := brokertest.Request(t, b, http.MethodGet, "/api/"+kind+"/"+url.PathEscape(vhost)+"?page=1&page_size=1", nil)
+		var page page[json.RawMessage]
+		if err := json.Unmarshal(answer, &page); status != http.StatusOK || (err == nil) != paged {
+			t.Errorf("%s: %d %s, paged %v", kind, status, answer, paged)
+		}
+	}
+}
+
+// TestLiveManyExchanges: one request for few exchanges, two for many, pages for very many.
+func TestLiveManyExchanges(t *testing.T) {
+	t.Parallel()
+	c, b, vhost := live(t, nil)
+	const n = 503
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := range n {
+		group.Go(func() error {
+			return c.CreateExchange(t.Context(), vhost, LiveExchange{Name: fmt.Sprintf("e-%04d", i), Type: "topic", Durable: true})
+		})
+	}
+	must(t, group.Wait())
+	check := func(what string, c *Client, want int64) {
+		t.Helper()
+		before := c.Requests()
+		got, err := c.listExchanges(t.Context(), vhost)
+		must(t, err)
+		seen := map[string]LiveExchange{}
+		for _, e := range got {
+			seen[e.Name] = e
+		}
+		const builtIn = 7
+		if made := c.Requests() - before; len(got) != n+builtIn || len(seen) != n+builtIn || made != want {
+			t.Errorf("%s: %d exchanges, %d names, %d requests (want %d)", what, len(got), len(seen), made, want)
+		}
+		if e := seen["e-0500"]; e.Type != "topic" || !e.Durable || e.VHost != vhost {
+			t.Errorf("%s: %+v", what, e)
+		}
+	}
+	check("the first time", c, 2)
+	check("again", c, 1)
+	paged := liveClient(t, b, nil)
+	paged.pageAbove = 400
+	check("by page", paged, 2)
+	told := liveClient(t, b, nil)
+	_, err := told.Ping(t.Context())
+	must(t, err)
+	check("told how many there are", told, 1)
+}
+
+// TestPagesThatChangeAreReadAgain: what was deleted meanwhile takes others from their page, or the last page away.
+func TestPagesThatChangeAreReadAgain(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]http.HandlerFunc{
+		"another total": func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, http.StatusOK, `{"items":[{"name":"c","vhost":"v"}],"page":2,"page_count":2,"total_count":2}`)
+		},
+		"no such page": func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, http.StatusBadRequest, `{"error":"page_out_of_range","reason":"Page out of range, page: 2 page size: 500, len: 1"}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changed := false
+			f := fake(t, func(w http.ResponseWriter, r *http.Request) {
+				switch page := r.URL.Query().Get("page"); {
+				case page == "2" && !changed:
+					changed = true
+					second(w, r)
+				case page == "2":
+					reply(w, http.StatusOK, `{"items":[{"name":"c","vhost":"v"}],"page":2,"page_count":2,"total_count":2}`)
+				case changed:
+					reply(w, http.StatusOK, `{"items":[{"name":"a","vhost":"v"}],"page":1,"page_count":2,"total_count":2}`)
+				default:
+					reply(w, http.StatusOK, `{"items":[{"name":"a","vhost":"v"},{"name":"b","vhost":"v"}],"page":1,"page_count":2,"total_count":3}`)
+				}
+			})
+			c, _ := newClient(t, nil, f.URL)
+			c.pageAbove = 1
+			got, err := c.listExchanges(t.Context(), "v")
+			if err != nil || len(got) != 2 || got[0].Name != "a" || got[1].Name != "c" {
+				t.Errorf("%+v, %v, after\n%s", got, err, strings.Join(f.requests(), "\n"))
+			}
+		})
 	}
 }
 

@@ -43,6 +43,16 @@ func TestLiveViewTakesTheManagementTagAlone(t *testing.T) {
 	awaitConsumer(admin, func(c Consumer) bool { return c.Tag == "someone" && c.Connection != "" })
 	// A user who sees no connections sees how many there are.
 	awaitConsumer(as(t, b, user, password), func(c Consumer) bool { return c.Tag == "" })
+	// What is read of a queue by itself tells everybody.
+	for _, c := range []*Client{as(t, b, user, password), liveClient(t, b, nil)} {
+		got, err := c.View().Consumers(t.Context(), vhost, "q")
+		if err != nil || len(got) != 1 || got[0].Queue != "q" || got[0].Tag != "someone" || got[0].Connection == "" {
+			t.Errorf("consumers %+v, %v", got, err)
+		}
+		if n := c.Requests(); n != 1 {
+			t.Errorf("%d requests for the consumers of one queue, want 1", n)
+		}
+	}
 	about, err := v.VHost(t.Context(), vhost)
 	if err != nil || about.Nodes != 1 {
 		t.Errorf("vhost %+v, %v", about, err)

@@ -28,6 +28,8 @@ type LiveQueue struct {
 	State string
 	// Consumers is from the statistics: up to 10 s late, and 0 in lists.
 	Consumers int
+	// Subscribed are the consumers, as far as the broker knows and shows them; nil is unknown: in lists.
+	Subscribed []Consumer
 	// Messages (all of them, those that wait to be dead-lettered included), Ready and Unacknowledged are from the
 	// statistics: up to 10 s late. nil is unknown: on a fresh queue, and in lists.
 	Messages, Ready, Unacknowledged *int64
@@ -46,6 +48,7 @@ type wireQueue struct {
 	Policy         string             `json:"policy"`
 	State          string             `json:"state"`
 	Consumers      int                `json:"consumers"`
+	Subscribed     []wireConsumer     `json:"consumer_details"`
 	Messages       *int64             `json:"messages"`
 	Ready          *int64             `json:"messages_ready"`
 	Unacknowledged *int64             `json:"messages_unacknowledged"`
@@ -78,7 +81,7 @@ var (
 
 const (
 	columnsList   = "name,vhost,type,durable,auto_delete,exclusive,arguments,policy,state"
-	columnsSingle = columnsList + ",owner_pid_details,consumers,messages,messages_ready,messages_unacknowledged"
+	columnsSingle = columnsList + ",owner_pid_details,consumers,consumer_details,messages,messages_ready,messages_unacknowledged"
 )
 
 func (w wireQueue) live() LiveQueue {
@@ -93,7 +96,11 @@ func (w wireQueue) live() LiveQueue {
 // Queue reads one queue. A queue that is not there is [ErrNotFound].
 func (c *Client) Queue(ctx context.Context, vhost, name string) (LiveQueue, error) {
 	got, err := c.queue(ctx, vhost, name)
-	return got.live(), err
+	live := got.live()
+	if err == nil {
+		live.Subscribed = got.subscribed()
+	}
+	return live, err
 }
 
 func (c *Client) queue(ctx context.Context, vhost, name string) (wireQueue, error) {

@@ -176,8 +176,13 @@ func (v *View) Policies(ctx context.Context, vhost string) ([]topology.Policy, e
 	return got, err
 }
 
-// Consumers are the consumers of a queue.
+// Consumers are the consumers of a queue. What was read of a queue by itself has them; for others all of the vhost are
+// listed.
 func (v *View) Consumers(ctx context.Context, vhost, queue string) ([]Consumer, error) {
+	q, found, err := v.FindQueue(ctx, vhost, queue)
+	if err != nil || !found || q.Subscribed != nil {
+		return q.Subscribed, err
+	}
 	got, _, err := v.vhosts.get(vhost).consumers.get(ctx, everything)
 	return got[queue], err
 }

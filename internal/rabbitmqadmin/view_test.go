@@ -285,14 +285,15 @@ func TestViewAsksARefusedListOnce(t *testing.T) {
 func TestViewBelievesTheListWhileASingleReadFails(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})
+	ask := sync.OnceFunc(func() { close(asked) }) // the read is retried
 	f := fake(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/api/exchanges/v/held":
-			close(asked)
+			ask()
 			<-answer
 			reply(w, http.StatusInternalServerError, `{"error":"internal_server_error","reason":"oops"}`)
 		case "/api/exchanges/v":
-			reply(w, http.StatusOK, `[{"name":"held","vhost":"v","type":"topic"},{"name":"other","vhost":"v","type":"direct"}]`)
+			reply(w, http.StatusOK, `{"items":[{"name":"held","vhost":"v","type":"topic"},{"name":"other","vhost":"v","type":"direct"}],"page":1,"page_count":1,"total_count":2}`)
 		default:
 			reply(w, http.StatusOK, `{"name":"amq.topic","vhost":"v","type":"topic"}`)
 		}

@@ -45,14 +45,14 @@ func (once) IsErrorRetryable(err error) bool {
 	return (denied || BadCredentials(err)) && errors.As(err, &marked) && marked.RetryableError()
 }
 
-// Backoff are the pauses before a request is made again: they double, and jitter
-// spreads them from half to one and a half.
+// Backoff are the pauses before a request is made again: they double up to 20
+// seconds, and jitter takes up to half of each away.
 type Backoff struct{ pause time.Duration }
 
 // Next is the next pause.
 func (b *Backoff) Next() time.Duration {
 	b.pause = min(max(backoffFirst, 2*b.pause), backoffMax)
-	return time.Duration(float64(b.pause) * (0.5 + rand.Float64())) //nolint:gosec // no secret
+	return time.Duration(float64(b.pause) * (1 - rand.Float64()/2)) //nolint:gosec // no secret
 }
 
 // Reset begins with the shortest pause again.

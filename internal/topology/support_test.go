@@ -53,14 +53,27 @@ func TestArgumentsThatABrokerDoesNotCarryOut(t *testing.T) {
 
 func TestMoreReplicasThanNodes(t *testing.T) {
 	t.Parallel()
-	q := Queue{Name: "orders", Type: Quorum, Arguments: Arguments{ArgQuorumGroupSize: int64(5)}}
-	for nodes, refused := range map[int]bool{0: false, 1: true, 3: true, 5: false, 7: false} {
-		if err := q.CheckReplicas(nodes); (err != nil) != refused {
-			t.Errorf("%d nodes: %v", nodes, err)
+	for _, key := range []string{ArgQuorumGroupSize, ArgQuorumTargetSize} {
+		q := Queue{Name: "orders", Type: Quorum, Arguments: Arguments{key: int64(5)}}
+		policy := []Policy{{Name: "more", Pattern: "^orders$", ApplyTo: "queues", Definition: Arguments{policyTargetSize: int64(5)}}}
+		for nodes, refused := range map[int]bool{0: false, 1: true, 3: true, 5: false, 7: false} {
+			if err := q.CheckReplicas(nodes); (err != nil) != refused {
+				t.Errorf("%s with %d nodes: %v", key, nodes, err)
+			}
+			if err := q.CheckReplicasOf(policy, "", nodes); (err != nil) != refused {
+				t.Errorf("a policy with %d nodes: %v", nodes, err)
+			}
 		}
-	}
-	if err := q.CheckReplicas(1); !strings.Contains(err.Error(), `x-quorum-initial-group-size = 5 of queue "orders": the cluster has 1 node,`) {
-		t.Errorf("got %v", err)
+		if err := q.CheckReplicas(1); !strings.Contains(err.Error(), key+` = 5 of queue "orders": the cluster has 1 node,`) {
+			t.Errorf("got %v", err)
+		}
+		if err := q.CheckReplicasOf(policy, "", 3); !strings.Contains(err.Error(), `policy "more" sets target-group-size to 5: the cluster has 3 nodes,`) {
+			t.Errorf("got %v", err)
+		}
+		q.Type = Classic // which has no replicas
+		if q.CheckReplicas(1) != nil || q.CheckReplicasOf(policy, "", 1) != nil {
+			t.Error("a classic queue is refused")
+		}
 	}
 }
 

@@ -200,7 +200,7 @@ func (s Spec) validateLimits() error {
 	case s.MaxPriority != nil && (*s.MaxPriority < 0 || *s.MaxPriority > 255):
 		return fmt.Errorf("max_priority %d: use 1 to 255, or 0 for none", *s.MaxPriority)
 	case s.MaxPriority != nil && *s.MaxPriority > 0 && quorum:
-		return fmt.Errorf("max_priority %d: quorum queues before RabbitMQ 4.3 refuse it and give priorities without it; leave it out", *s.MaxPriority)
+		return fmt.Errorf("max_priority %d: quorum queues refuse it on every version of RabbitMQ, and from 4.0 on give priorities without it; leave it out", *s.MaxPriority)
 	}
 	return nil
 }
