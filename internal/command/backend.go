@@ -111,6 +111,14 @@ type browsed struct {
 	Notes []string
 }
 
+// givenBack is how many messages were only looked at.
+func givenBack(r transfer.Report, o moveOptions) int {
+	if o.DryRun {
+		return r.Moved + r.Skipped
+	}
+	return r.Skipped
+}
+
 // moveOptions say what is moved where.
 type moveOptions struct {
 	// Replay moves messages to where the topic takes them from, unless a target is named, and has them begin again unless
@@ -122,6 +130,8 @@ type moveOptions struct {
 	Rate                        float64
 	Filter                      wanted
 	DryRun, AcceptLoss          bool
-	// Progress is told a few times a second how far it is.
+	// Progress is told a few times a second how far it is, and Note at the end what the broker cannot promise of messages
+	// that were looked at and given back, a sentence each.
 	Progress func(transfer.Report)
+	Note     func(string)
 }

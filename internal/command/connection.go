@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -180,18 +181,23 @@ func (a *app) password(ctx context.Context, user string, external bool) (string,
 		return "", fmt.Errorf("there is no password for user %q: set %s, or name a file with --password-file", user, rabbitmqadmin.EnvName("password"))
 	}
 	terminal := int(a.std.In.Fd())
-	before, err := term.GetState(terminal)
+	before, err := term.MakeRaw(terminal) // nothing that is typed is shown from before it is asked for
 	if err != nil {
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
-	fmt.Fprintf(a.err, "Password of user %s: ", user)
 	typed, err := answered(ctx, func() (string, error) {
-		text, err := term.ReadPassword(terminal)
-		return string(text), err
+		prompt := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{a.std.In, a.err}, "")
+		return prompt.ReadPassword("Password of user " + shown(user) + ": ")
 	})
-	fmt.Fprintln(a.err)
+	_ = term.Restore(terminal, before) // a terminal that is gone needs nothing
+	if errors.Is(err, io.EOF) {        // which is what Ctrl-C is while a terminal is asked so
+		err = ErrInterrupted
+	}
 	if err != nil {
-		_ = term.Restore(terminal, before) // where it was not read to the end, nothing is shown that is typed
+		fmt.Fprintln(a.err)
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
 	c.typed = &typed

@@ -34,7 +34,7 @@ Mermaid is what Markdown pages show, DOT is the language of Graphviz, and SVG is
 			if !slices.Contains(graphFormats, format) {
 				return usagef("--format %q is none of %s", format, strings.Join(graphFormats, ", "))
 			}
-			manifests, err := a.manifests(args)
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

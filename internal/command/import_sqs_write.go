@@ -154,7 +154,10 @@ func (w *sqsConfigWriter) settings(body *hclwrite.Body, q topology.SQSQueueSetti
 		attribute string
 		value     time.Duration
 	}{
-		{"visibility_timeout", q.VisibilityTimeout}, {"retention", q.Retention}, {"delay", q.Delay}, {"receive_wait", q.ReceiveWait},
+		{"visibility_timeout", q.VisibilityTimeout},
+		{"retention", q.Retention},
+		{"delay", q.Delay},
+		{"receive_wait", q.ReceiveWait},
 		{"kms_data_key_reuse", q.KMSDataKeyReuse},
 	} {
 		if length.value != 0 {

@@ -36,7 +36,7 @@ func (a *app) inspectCommand(s setAside) *cobra.Command {
 		Long: "Inspect shows messages and leaves them where they are, in their order: why each was set aside, when, after how many attempts, where it failed,\n" +
 			"its headers and its body. AMQP cannot look at a message without taking it, so that nobody else sees the messages while they are looked at;\n" +
 			"what the broker cannot promise (a look that counts as a delivery, an order that may change) is said below them. Where a look could lose a\n" +
-			"message it is refused. Amazon SQS has no other way either: messages are received and given back, and nobody else receives them meanwhile, for\n" +
+			"message it is refused: so it is of RabbitMQ where the management API, which alone knows, cannot be asked about the queue. Amazon SQS has no other way either: messages are received and given back, and nobody else receives them meanwhile, for\n" +
 			"five minutes at most where this command is killed.\n\n" + filterHelp,
 		Example: fmt.Sprintf("  redeliver %[1]s inspect orders.json\n  redeliver %[1]s inspect orders.json --reason delivery_limit --older-than 1h --full\n"+
 			"  redeliver %[1]s inspect orders.json --where 'body.customer == \"c-17\" && attempts > 3' --output json", s.use),
@@ -81,7 +81,7 @@ func (a *app) inspectCommand(s setAside) *cobra.Command {
 }
 
 func addAcceptLoss(cmd *cobra.Command, accept *bool) {
-	cmd.Flags().BoolVar(accept, "accept-loss", false, "look even where the broker may drop a message that was delivered too often")
+	cmd.Flags().BoolVar(accept, "accept-loss", false, "look even where the broker may drop a message that was delivered too often, or where nobody can be asked whether it does")
 }
 
 // messageView is a message as JSON. Its body is in one of the fields that begin so.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,50 @@ import (
 	"github.com/redeliver/terraform-provider-redeliver/internal/brokertest"
 	"github.com/redeliver/terraform-provider-redeliver/internal/transfer"
 )
+
+// TestInterruptedInspect ends looks by Ctrl-C and by SIGKILL: every message is still there, once.
+func TestInterruptedInspect(t *testing.T) {
+	const n = 8000
+	b := setup(t)
+	b.provision(b.spec())
+	ids := numbered("m", n)
+	b.publish("orders-dlq", ids...)
+	ch := brokertest.Channel(t, b.broker, b.vhost)
+	ready := func() int {
+		q, err := ch.QueueDeclarePassive("orders-dlq", true, false, false, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Messages
+	}
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGKILL} {
+		var out bytes.Buffer
+		cmd := b.command("dlq", "inspect", "orders.json", "--limit", "0")
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); ready() == n; {
+			if time.Now().After(deadline) {
+				t.Fatalf("nothing is looked at: %s", &out)
+			}
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) {
+			t.Fatalf("it ended with %v before %v", err, signal)
+		}
+		if text := out.String(); signal == os.Interrupt && (exit.ExitCode() != 2 || !strings.Contains(text, "Ctrl-C")) || strings.Contains(text, "m00000") {
+			t.Errorf("%v: exit code %d, %s", signal, exit.ExitCode(), text)
+		}
+		b.waitDepth("orders-dlq", n)
+	}
+	if got := slices.Sorted(slices.Values(b.drained("orders-dlq"))); !slices.Equal(got, ids) {
+		t.Errorf("%d messages are there, and not each once", len(got))
+	}
+}
 
 // TestInterruptedReplay interrupts the replay of 50,000 messages twice, once by Ctrl-C and once by SIGKILL, and lets it
 // end: every message is there, and no more of them twice than were on their way when it was killed.

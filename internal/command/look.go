@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 	"github.com/redeliver/terraform-provider-redeliver/internal/transfer"
 )
@@ -31,10 +32,10 @@ type look struct {
 	// version is the broker's, and major and minor the numbers that it begins with.
 	version      string
 	major, minor int
-	// limit is how often a quorum queue delivers a message before it drops it, 0 is no limit; assumed says that the live
-	// queue and its policies were not asked.
+	// limit is how often a quorum queue delivers a message before it drops it, 0 is no limit. Where the live queue and its
+	// policies could not be asked, unknown says why, and limit is only what the manifest says.
 	limit   int64
-	assumed bool
+	unknown error
 }
 
 func (r *rabbitMQ) look(ctx context.Context, dial transfer.Dial, vhost string, queue topology.ManifestQueue) (look, error) {
@@ -54,21 +55,31 @@ func (r *rabbitMQ) look(ctx context.Context, dial transfer.Dial, vhost string, q
 	if l.found, _, err = transfer.Ready(ctx, dial, queue.Name); err != nil {
 		return l, err
 	}
-	var policies []topology.Policy
-	policy := ""
-	l.assumed = true
-	if client, err := r.admin(ctx); err == nil {
-		live, err := client.View().Queue(ctx, vhost, queue.Name)
-		if err == nil {
-			policies, err = client.View().Policies(ctx, vhost)
-		}
-		if err == nil {
-			l.assumed = false
-			l.queue.Type, l.queue.Arguments, policy = live.Type, live.Arguments, live.Policy
-		}
+	live, policies, err := r.live(ctx, vhost, queue.Name)
+	switch {
+	case ctx.Err() != nil:
+		return l, context.Cause(ctx)
+	case err != nil:
+		l.unknown = err
+	default:
+		l.queue.Type, l.queue.Arguments = live.Type, live.Arguments
 	}
-	l.limit = deliveryLimit(l.queue, policies, policy, l.major)
+	l.limit = deliveryLimit(l.queue, policies, live.Policy, l.major)
 	return l, nil
+}
+
+// live is a queue as it is, and the policies of its vhost, which only the management API tells.
+func (r *rabbitMQ) live(ctx context.Context, vhost, queue string) (rabbitmqadmin.LiveQueue, []topology.Policy, error) {
+	client, err := r.admin(ctx)
+	if err != nil {
+		return rabbitmqadmin.LiveQueue{}, nil, err
+	}
+	live, err := client.View().Queue(ctx, vhost, queue)
+	if err != nil {
+		return live, nil, err
+	}
+	policies, err := client.View().Policies(ctx, vhost)
+	return live, policies, err
 }
 
 // deliveryLimit is the one that applies to a queue.
@@ -95,17 +106,22 @@ func (l look) counts() bool { return l.quorum() && (l.major < 4 || l.major == 4 
 // refuse is the error where a message may be lost by looking at it: a quorum queue drops what was delivered too often, and
 // messages keep their counts when they are dead-lettered.
 func (l look) refuse(accepted bool) error {
-	unlimited := l.limit == 0 || l.limit < 0 && l.major >= 4
-	if accepted || !l.quorum() || unlimited || l.limit >= enoughDeliveries || l.found == 0 {
+	if accepted || l.found == 0 {
 		return nil
 	}
-	known := ""
-	if l.assumed {
-		known = " (as far as the manifest says; with --management-url the live queue and its policies are asked)"
+	if l.unknown != nil { // what the manifest says may have drifted, its type and its limit too
+		return fmt.Errorf("looking at queue %q may lose messages: a quorum queue drops a message that was delivered too often, a message that is looked at and given back was delivered, "+
+			"and how many deliveries the live queue and its policies allow only RabbitMQ's management API says, which could not be asked: %w. "+
+			"Let it be asked (--management-url or %s, by a user with the tag management), or accept the loss with --accept-loss",
+			l.queue.Name, l.unknown, rabbitmqadmin.EnvName("endpoints"))
 	}
-	return fmt.Errorf("looking at queue %q may lose messages: a quorum queue of RabbitMQ %s drops a message after %d deliveries%s, a message that is looked at and given back was delivered, and what was delivered by the topic's own queue counts too. "+
+	unlimited := l.limit == 0 || l.limit < 0 && l.major >= 4
+	if !l.quorum() || unlimited || l.limit >= enoughDeliveries {
+		return nil
+	}
+	return fmt.Errorf("looking at queue %q may lose messages: a quorum queue of RabbitMQ %s drops a message after %d deliveries, a message that is looked at and given back was delivered, and what was delivered by the topic's own queue counts too. "+
 		"Give the queue a limit that nobody reaches, which a policy can (definition {\"delivery-limit\":1000000} for pattern %q in vhost %q), or accept it with --accept-loss",
-		l.queue.Name, l.version, l.limit, known, "^"+regexp.QuoteMeta(l.queue.Name)+"$", l.vhost)
+		l.queue.Name, l.version, l.limit, "^"+regexp.QuoteMeta(l.queue.Name)+"$", l.vhost)
 }
 
 // wanted is how many messages are looked at where so many are wanted; 0 is all.
@@ -116,21 +132,27 @@ func (l look) wanted(n int) int {
 	return n
 }
 
-// notes say what the broker cannot promise.
-func (l look) notes(b browsed) []string {
-	if !l.quorum() || b.Looked == 0 {
+// notes say what the broker cannot promise of messages that were looked at and given back; all says that no message was
+// left out.
+func (l look) notes(given int, all bool) []string {
+	if !l.quorum() || given == 0 {
 		return nil
 	}
 	var out []string
 	if l.counts() {
 		of := "which has no limit of them"
-		if l.limit > 0 {
+		switch {
+		case l.unknown != nil && l.limit > 0:
+			of = "of the " + count(l.limit) + " that the queue is assumed to allow: so its manifest says, and the live queue was not asked"
+		case l.unknown != nil:
+			of = "and how many the queue allows was not asked"
+		case l.limit > 0:
 			of = "of the " + count(l.limit) + " that the queue allows"
 		}
-		out = append(out, fmt.Sprintf("RabbitMQ %s counts a look as a delivery: %s %s spent one, %s.", l.version, messages(b.Looked), plural(b.Looked, "has", "have each"), of))
+		out = append(out, fmt.Sprintf("RabbitMQ %s counts a look as a delivery: %s %s spent one, %s.", l.version, messages(given), plural(given, "has", "have each"), of))
 	}
 	switch {
-	case b.Looked >= b.Found:
+	case all:
 	case l.major < 4 && l.limit == 0:
 		out = append(out, fmt.Sprintf("RabbitMQ %s puts what is given back to a quorum queue without a delivery limit behind everything else: these messages are now the last ones.", l.version))
 	default:

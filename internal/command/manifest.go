@@ -34,8 +34,8 @@ func (a *app) showCommand() *cobra.Command {
 		Long:    "Show prints a manifest for people: queues with their arguments, exchanges, bindings and the retry policy. As JSON it is the manifest itself.",
 		Example: "  redeliver manifest show orders.json",
 		Args:    manifestArgs(1, 0),
-		RunE: func(_ *cobra.Command, args []string) error {
-			manifests, err := a.manifests(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (a *app) validateCommand() *cobra.Command {
 with the name of the field. The exit code is 1 where any is, and 2 where a file cannot be read.`,
 		Example: "  redeliver manifest validate manifests/*.json",
 		Args:    manifestArgs(1, 0),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			type verdict struct {
 				File  string `json:"file"`
 				Topic string `json:"topic,omitempty"`
@@ -145,7 +145,7 @@ with the name of the field. The exit code is 1 where any is, and 2 where a file 
 			verdicts := make([]verdict, len(args))
 			valid := true
 			for i, name := range args {
-				text, err := a.readFile(name)
+				text, err := a.readFile(cmd.Context(), name)
 				if err != nil {
 					return err
 				}
@@ -189,8 +189,8 @@ messages, and everything else field by field. The exit code is 1 where they diff
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			manifests, err := a.manifests(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +12,7 @@ import (
 )
 
 // readFile reads a file that an argument names; - is standard input.
-func (a *app) readFile(name string) ([]byte, error) {
+func (a *app) readFile(ctx context.Context, name string) ([]byte, error) {
 	var text []byte
 	var err error
 	switch {
@@ -23,7 +24,7 @@ func (a *app) readFile(name string) ([]byte, error) {
 		return nil, usagef("- names standard input, which can be read once, and it is given twice: name a file for all manifests but one")
 	case a.std.In != nil:
 		a.read = true
-		if text, err = io.ReadAll(a.std.In); err != nil {
+		if text, err = answered(ctx, func() ([]byte, error) { return io.ReadAll(a.std.In) }); err != nil {
 			return nil, fmt.Errorf("reading standard input: %w", err)
 		}
 	}
@@ -38,8 +39,8 @@ func (a *app) readFile(name string) ([]byte, error) {
 var byteOrderMarks = []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}
 
 // manifest reads one manifest.
-func (a *app) manifest(name string) (topology.Manifest, error) {
-	text, err := a.readFile(name)
+func (a *app) manifest(ctx context.Context, name string) (topology.Manifest, error) {
+	text, err := a.readFile(ctx, name)
 	if err != nil {
 		return topology.Manifest{}, err
 	}
@@ -51,11 +52,11 @@ func (a *app) manifest(name string) (topology.Manifest, error) {
 }
 
 // manifests reads all that are named.
-func (a *app) manifests(names []string) ([]topology.Manifest, error) {
+func (a *app) manifests(ctx context.Context, names []string) ([]topology.Manifest, error) {
 	out := make([]topology.Manifest, len(names))
 	for i, name := range names {
 		var err error
-		if out[i], err = a.manifest(name); err != nil {
+		if out[i], err = a.manifest(ctx, name); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/redeliver/terraform-provider-redeliver/internal/command"
 	"github.com/redeliver/terraform-provider-redeliver/internal/rabbitmqadmin"
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
@@ -69,7 +72,7 @@ func TestGraph(t *testing.T) {
 	b := offline(t)
 	b.manifest(b.spec())
 	b.golden("graph_dot", b.run("graph", "--format", "dot", "orders.json").exits(0))
-	b.run("graph", "orders.json").exits(0).says("flowchart LR", "orders-hold-5s", "may read #94;orders#36;")
+	b.golden("graph_mermaid", b.run("graph", "orders.json").exits(0))
 	r := b.run("graph", "--format", "svg", "orders.json").exits(0)
 	r.out = html.UnescapeString(r.out)
 	r.says("<svg", "orders-hold-120s", "x-delivery-limit = 50", "may read ^orders$")
@@ -90,7 +93,9 @@ func TestCommandLine(t *testing.T) {
 	b.run("nonsense").exits(2).says(`"nonsense"`)
 	b.run("verify", "--no-such-flag").exits(2).says("--no-such-flag")
 	b.run("verify", "-o", "xml", "orders.json").exits(2).says("table, json")
-	b.run("completion", "bash").exits(0).says("__start_redeliver")
+	for shell, want := range map[string]string{"bash": "__start_redeliver", "zsh": "#compdef redeliver", "fish": "complete -c redeliver", "powershell": "Register-ArgumentCompleter"} {
+		b.run("completion", shell).exits(0).says(want)
+	}
 	b.run("__complete", "graph", "--format", "").exits(0).says("mermaid", "svg")
 	b.run("verify", "none.json").exits(2).says("none.json")
 	b.run("dlq", "move", "orders.json").exits(2).says("--to QUEUE")
@@ -110,8 +115,48 @@ func TestCommandLine(t *testing.T) {
 	// What was refused before anything was counted says nothing of counts.
 	args := []string{"dlq", "replay", "orders.json", "--dry-run", "--amqp-url", "amqp://127.0.0.1:1", "--username", "me", "--password-file", "orders.json"}
 	b.run(args...).exits(2).says("127.0.0.1:1").lacks("found", "left")
-	for _, command := range strings.Fields("verify status dlq parked graph manifest permissions plan-schedule import-config version") {
-		b.run(command, "--help").exits(0).says("Examples:", "redeliver "+command)
+}
+
+// TestHelp: every command has help, with an example of it.
+func TestHelp(t *testing.T) {
+	b := offline(t)
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		b.run(append(strings.Fields(cmd.CommandPath())[1:], "--help")...).exits(0).says("Usage:", "Examples:\n")
+		if !strings.Contains(cmd.Example, cmd.CommandPath()) {
+			t.Errorf("%s has no example of itself: %q", cmd.CommandPath(), cmd.Example)
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(command.Root())
+}
+
+// TestInterruptedInput: who waits for standard input ends at the first Ctrl-C.
+func TestInterruptedInput(t *testing.T) {
+	b := offline(t)
+	in, typed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer typed.Close()
+	var out lockedBuffer
+	cmd := b.command("verify", "-")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed.Write(make([]byte, 1<<20)); err != nil { // more than a pipe takes while nobody reads
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its exit code says it
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(out.String(), "reading standard input: Ctrl-C") {
+		t.Errorf("exit code %d: %s", code, out.String())
 	}
 }
 
@@ -197,4 +242,5 @@ func TestPictureInABrowser(t *testing.T) {
 	b.manifest(b.spec())
 	b.write("orders.svg", []byte(b.run("graph", "--format", "svg", "orders.json").exits(0).out))
 	b.look(chromium, "orders.svg")
+	checkBoxes(t, b.measured(chromium, "orders.svg"))
 }

@@ -23,11 +23,11 @@ to it, or operates it, and the command that grants them; of a topic on Amazon SQ
 		Example: `  redeliver permissions --role consumer orders.json
   redeliver permissions --role operator --user oncall orders.json`,
 		Args: manifestArgs(1, 0),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(roles, role) {
 				return usagef("--role %q is none of %s", role, strings.Join(roles, ", "))
 			}
-			manifests, err := a.manifests(args)
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

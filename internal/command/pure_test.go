@@ -45,6 +45,27 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// TestFit: a drawing is as large as its terminal, and says what it hides.
+func TestFit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		drawing, want string
+		width, height int
+	}{
+		{"one\ntwo\n", "one\ntwo\n", 80, 3},
+		{"one\ntwo\nthree\n", "one\n… 2 more lines: the terminal is too low\n", 80, 3},
+		{"one\ntwo\nthree\n", "… 3 more…\n", 9, 1},
+		{"├─ 5s  ▇▇▇\n", "├─ 5s  ▇▇▇\n", 10, 3},
+		{"├─ 5s  ▇▇▇\n", "├─ 5s  ▇…\n", 9, 3},
+		{"\x1b[31mred\x1b[0m\n", "\x1b[31mred\x1b[0m\n", 3, 3},
+		{"\x1b[31mreddish\x1b[0m\n", "\x1b[31mredd…\x1b[0m\n", 5, 3},
+	} {
+		if got := fit(c.drawing, c.width, c.height); got != c.want {
+			t.Errorf("%q on %d by %d: %q, want %q", c.drawing, c.width, c.height, got, c.want)
+		}
+	}
+}
+
 // TestExpressionWithoutEnd: an expression that takes too long on a message ends the run, and is asked of no other message.
 func TestExpressionWithoutEnd(t *testing.T) {
 	t.Parallel()

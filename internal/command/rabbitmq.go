@@ -178,7 +178,7 @@ func (r *rabbitMQ) Browse(ctx context.Context, m topology.Manifest, queue topolo
 		return browsed{}, fmt.Errorf("looking at queue %q: %w", queue.Name, advised(m, queue, err))
 	}
 	out.Found, out.Looked = report.Found, report.Moved+report.Skipped
-	out.Notes = look.notes(out)
+	out.Notes = look.notes(out.Looked, out.Looked >= out.Found)
 	return out, nil
 }
 
@@ -187,12 +187,12 @@ func (r *rabbitMQ) Move(ctx context.Context, m topology.Manifest, queue topology
 	if err != nil {
 		return transfer.Report{Left: -1}, err
 	}
+	var looked look
 	if o.DryRun || o.Filter != nil { // what is looked at is given back
-		look, err := r.look(ctx, dial, m.VHost, queue)
-		if err != nil {
+		if looked, err = r.look(ctx, dial, m.VHost, queue); err != nil {
 			return transfer.Report{Left: -1}, advised(m, queue, err)
 		}
-		if err := look.refuse(o.AcceptLoss); err != nil {
+		if err := looked.refuse(o.AcceptLoss); err != nil {
 			return transfer.Report{Left: -1}, err
 		}
 	}
@@ -210,6 +210,9 @@ func (r *rabbitMQ) Move(ctx context.Context, m topology.Manifest, queue topology
 		options.Route = func(d *amqp091.Delivery) string { return m.Headers.OriginOf(amqp.PlainHeaders(d.Headers)).RoutingKey }
 	}
 	report, err := transfer.Move(ctx, options)
+	for _, note := range looked.notes(givenBack(report, o), report.Moved+report.Skipped+report.Failed+report.Doubtful >= report.Found) {
+		o.Note(note)
+	}
 	for i := range report.Failures {
 		report.Failures[i].Err = advised(m, queue, report.Failures[i].Err)
 	}

@@ -32,6 +32,9 @@ when, nothing is lost, and the same command goes on where it ended. At most what
 doubtful. Messages that cannot be moved stay where they are and are counted. Messages that somebody has been handed are not looked at,
 and are counted where the management API tells. The first Ctrl-C ends it in good order, a second one at once.
 
+With --dry-run or a filter, messages are looked at and given back as inspect does: what the broker cannot promise of that is said below
+the result, and where it could lose a message it is refused.
+
 On Amazon SQS the replay of a whole dead-letter queue is the service's own message-move task, which Ctrl-C cancels; with a filter, a
 limit, a rate or --to, and from a parked queue, each message is sent and, when SQS has taken it, deleted. There are no exchanges, and
 --keep-count is impossible: SQS counts receives, and what arrives is a new message.
@@ -103,6 +106,8 @@ func (a *app) move(cmd *cobra.Command, s setAside, f *moveFlags, manifest, done 
 	}
 	p := a.newProgress(q.Name, f.o.Limit)
 	f.o.Progress = p.tell
+	var notes []string
+	f.o.Note = func(text string) { notes = append(notes, text) }
 	report, err := b.Move(ctx, m, q, f.o)
 	p.end()
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
@@ -112,7 +117,7 @@ func (a *app) move(cmd *cobra.Command, s setAside, f *moveFlags, manifest, done 
 		return fmt.Errorf("queue %q: %w", q.Name, err)
 	}
 	f.filters.sayMisfits(a)
-	return a.printMove(m, q, f, moved{report, handedOut, done, err})
+	return a.printMove(m, q, f, moved{report, handedOut, done, notes, err})
 }
 
 // moved is what became of messages that were to be moved.
@@ -120,6 +125,7 @@ type moved struct {
 	transfer.Report
 	handedOut *int64
 	done      string
+	notes     []string
 	err       error
 }
 
@@ -138,6 +144,7 @@ type moveView struct {
 	// HandedOut is how many messages somebody had been handed when it began.
 	HandedOut *int64        `json:"handed_out,omitempty"`
 	Failures  []failureView `json:"failures"`
+	Notes     []string      `json:"notes"`
 	Error     string        `json:"error,omitempty"`
 	misfitView
 }
@@ -159,6 +166,7 @@ func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, f *moveFl
 		v := moveView{
 			VHost: m.VHost, Topic: m.Topic, Queue: q.Name, DryRun: dry,
 			Found: r.Found, Moved: r.Moved, Skipped: r.Skipped, Failed: r.Failed, Doubtful: r.Doubtful, HandedOut: r.handedOut, Failures: []failureView{},
+			Notes:      append([]string{}, r.notes...),
 			misfitView: f.filters.misfitView(),
 		}
 		if r.Left >= 0 {
@@ -182,6 +190,7 @@ func (a *app) printMove(m topology.Manifest, q topology.ManifestQueue, f *moveFl
 			}
 			a.printf("  %s %s %s, the first with id %q: %s\n", a.styled(bad, kind), messages(f.Count), stay, f.MessageID, shown(f.Err.Error()))
 		}
+		a.printf("%s", a.notes(r.notes))
 	}
 	elsewhere := 0
 	if m.Broker == topology.BrokerRabbitMQ && r.Left > 0 { // SQS counts about

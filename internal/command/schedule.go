@@ -50,7 +50,7 @@ those in hold queues that are split. What handling takes comes on top: --handler
 						return usagef("--%s and a manifest both say the policy: give one of them", name)
 					}
 				}
-				m, err = a.manifest(args[0])
+				m, err = a.manifest(cmd.Context(), args[0])
 			} else {
 				m, err = p.manifest()
 			}

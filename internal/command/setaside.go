@@ -46,7 +46,7 @@ func (a *app) setAsideCommand(s setAside) *cobra.Command {
 
 // queue is the queue of a manifest that a command is about, and the broker that has it.
 func (a *app) queue(ctx context.Context, s setAside, name string) (topology.Manifest, topology.ManifestQueue, backend, error) {
-	m, err := a.manifest(name)
+	m, err := a.manifest(ctx, name)
 	if err != nil {
 		return m, topology.ManifestQueue{}, nil, err
 	}
@@ -63,11 +63,12 @@ func (a *app) listCommand(s setAside) *cobra.Command {
 		Use: "list MANIFEST...", Short: "List the " + s.noun + "s and how many messages they hold",
 		Long: "List shows the " + s.noun + " of each topic: how many messages it holds, how many of them somebody has been handed, who consumes it, and how\n" +
 			"old the oldest is where the broker tells. The counts are the broker's statistics, up to 10 seconds late; those of Amazon SQS are approximate.\n" +
-			"What is not known is shown as ?, with the reason on standard error, and as \"unseen\" in JSON. The exit code is 1 where a queue is missing.",
+			"What is not known is shown as ?, with the reason on standard error, and as \"unseen\" in JSON. The exit code is 1 where a queue is\n" +
+			"missing, and 0 however many messages there are: for redeliver status they are findings.",
 		Example: "  redeliver " + s.use + " list manifests/*.json",
 		Args:    manifestArgs(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			manifests, err := a.manifests(args)
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

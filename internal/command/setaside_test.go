@@ -166,6 +166,80 @@ func TestInspectRefuses(t *testing.T) {
 	})
 }
 
+// TestInspectUnasked: without the management API nobody knows what the live queue and its policies allow, whatever the
+// manifest says, and looks may use it up.
+func TestInspectUnasked(t *testing.T) {
+	b := setup(t)
+	b.provision(b.spec()) // allows a million
+	b.request("PUT", "policies", "strict", map[string]any{"pattern": "^orders-dlq$", "apply-to": "queues", "definition": map[string]any{"delivery-limit": 3}})
+	b.publish("orders-dlq", "one")
+	brokertest.WaitFor(t, func() (bool, string) {
+		r := b.run("dlq", "inspect", "orders.json")
+		return r.code == 2 && contains(r.err, "after 3 deliveries"), r.out + r.err
+	})
+	outsider, secret := brokertest.User(t, b.broker, b.vhost, "^$", ".*", ".*") // without the tag management
+	for name, c := range map[string]struct {
+		change func(*bundle)
+		want   []string
+	}{
+		"no address":   {func(b *bundle) { b.setenv("endpoints", "") }, []string{"--management-url"}},
+		"no answer":    {func(b *bundle) { b.setenv("endpoints", "http://127.0.0.1:1"); b.setenv("max_retries", "0") }, []string{"127.0.0.1:1"}},
+		"not accepted": {func(b *bundle) { b.as(outsider, secret) }, []string{outsider}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := *b
+			other.t, other.env = t, slices.Clone(b.env)
+			c.change(&other)
+			for range 5 {
+				for _, args := range [][]string{{"inspect"}, {"replay", "--dry-run"}, {"replay", "--filter", "a=b"}, {"move", "--to", "orders", "--filter", "a=b"}} {
+					args = append([]string{"dlq", args[0], "orders.json"}, args[1:]...)
+					other.run(args...).exits(2).says(append(c.want, "may lose messages", "could not be asked", "the tag management", "--accept-loss")...).lacks("1,000,000", "found")
+				}
+			}
+		})
+	}
+	b.setenv("endpoints", "")
+	r := b.run("dlq", "inspect", "orders.json", "--accept-loss").exits(0).says("one")
+	if !brokertest.HasVersion(b.broker, "4.3") {
+		r.says("1,000,000", "is assumed to allow")
+	}
+	if ids := b.drained("orders-dlq"); !slices.Equal(ids, []string{"one"}) {
+		t.Errorf("%q", ids)
+	}
+}
+
+// TestFilterNotes: what a filter leaves was looked at too.
+func TestFilterNotes(t *testing.T) {
+	b := setup(t)
+	b.provision(b.spec())
+	b.publish("orders-dlq", numbered("m", 3)...)
+	counts := "counts a look as a delivery: "
+	for args, looked := range map[string]string{"replay orders.json --dry-run": "3 messages", "move orders.json --to orders --filter a=b": "3 messages", "replay orders.json --where id!='m00000' --dry-run": "3 messages"} {
+		r := b.run(append([]string{"dlq"}, strings.Fields(args)...)...).exits(0)
+		if brokertest.HasVersion(b.broker, "4.3") {
+			r.lacks(counts)
+		} else {
+			r.says(counts + looked)
+		}
+	}
+	b.run("dlq", "replay", "orders.json", "--dry-run", "-o", "json").exits(0).says(`"notes": [`)
+	b.run("dlq", "replay", "orders.json", "--where", "id!='m00000'").exits(0).says("2 replayed")
+	b.run("dlq", "replay", "orders.json").exits(0).says("1 replayed").lacks("note:")
+}
+
+// TestMessagesGolden is what the commands that change something print.
+func TestMessagesGolden(t *testing.T) {
+	b := setup(t)
+	b.provision(b.spec())
+	b.deadOrders()
+	b.settled(map[string]int64{"orders-dlq": 4})
+	b.golden("list", b.run("dlq", "list", "orders.json").exits(0))
+	b.golden("list_coloured", result{t, strings.ReplaceAll(b.terminal("dlq", "list", "orders.json").exits(0), "\r", ""), "", 0})
+	b.golden("move", b.run("dlq", "move", "orders.json", "--to", "orders-parked", "--limit", "1").exits(0))
+	b.golden("replay", b.run("dlq", "replay", "orders.json", "--limit", "1").exits(0))
+	b.golden("purge", b.run("dlq", "purge", "orders.json", "--yes").exits(0))
+}
+
 func TestReplay(t *testing.T) {
 	b := setup(t)
 	b.provision(b.spec())
@@ -279,7 +353,7 @@ func TestAMQPRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			other.write("refused.json", manifest.Encode())
-			for _, args := range [][]string{{"inspect"}, {"replay"}, {"replay", "--dry-run"}, {"purge", "--yes"}} {
+			for _, args := range [][]string{{"inspect", "--accept-loss"}, {"replay"}, {"replay", "--dry-run", "--accept-loss"}, {"purge", "--yes"}} {
 				other.run(append([]string{"dlq", args[0], "refused.json"}, args[1:]...)...).exits(2).says(c.want...).lacks("0 found", "panic")
 			}
 		})

@@ -39,7 +39,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "redeliver")
-	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", binary, "../../cmd/redeliver").CombinedOutput(); err != nil {
+	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", binary, "../../cmd/redeliver")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
 		return 1
 	}

@@ -56,7 +56,7 @@ func (b *amazonSQS) Browse(ctx context.Context, m topology.Manifest, queue topol
 		return browsed{}, fmt.Errorf("looking at queue %q: %w", queue.Name, caused(ctx, err))
 	}
 	out.Found, out.Looked = max(0, report.Found, report.Moved+report.Skipped), report.Moved+report.Skipped
-	out.Notes = lookNotes(queue, live.Depth(), out)
+	out.Notes = lookNotes(queue, live.Depth(), out.Looked)
 	return out, nil
 }
 
@@ -72,15 +72,15 @@ func mayLook(queue topology.ManifestQueue, live topology.SQSAttributes, accepted
 }
 
 // lookNotes say what SQS cannot promise.
-func lookNotes(queue topology.ManifestQueue, depth sqsadmin.Depth, b browsed) []string {
+func lookNotes(queue topology.ManifestQueue, depth sqsadmin.Depth, looked int) []string {
 	var out []string
 	if n := depth.InFlight + depth.Delayed; n > 0 {
 		out = append(out, fmt.Sprintf("about %s in flight or delayed %s not seen: SQS gives %s to nobody.", messages(n), plural(n, "was", "were"), plural(n, "it", "them")))
 	}
-	if b.Looked == 0 {
+	if looked == 0 {
 		return out
 	}
-	out = append(out, fmt.Sprintf("SQS counts a look as a receive: the receive count of the %s has grown by one%s.", messages(b.Looked), plural(b.Looked, "", " each")))
+	out = append(out, fmt.Sprintf("SQS counts a look as a receive: the receive count of the %s has grown by one%s.", messages(looked), plural(looked, "", " each")))
 	if queue.Type == topology.FIFO {
 		return append(out, "while a message of a group was looked at, nobody received others of its group; of a group with more messages than a receive returns (10), the rest was not seen.")
 	}
@@ -117,7 +117,11 @@ func (b *amazonSQS) Move(ctx context.Context, m topology.Manifest, queue topolog
 		return transfer.Report{Left: -1}, err
 	}
 	moved, err := move(ctx, options)
-	return reportOf(moved), caused(ctx, err)
+	report := reportOf(moved)
+	for _, note := range lookNotes(queue, sqsadmin.Depth{}, givenBack(report, o)) { // what is in flight the report counts
+		o.Note(note)
+	}
+	return report, caused(ctx, err)
 }
 
 // targetOf is where messages go: the topic's work queue, or another queue of its account and region.

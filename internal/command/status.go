@@ -25,7 +25,8 @@ a human. With --watch it is drawn again in place, on a terminal, until Ctrl-C; e
 Counts and rates are the broker's statistics, up to 10 seconds late. Amazon SQS tells approximate counts of what waits, is in flight
 and is delayed, and nothing else.
 
-The exit code is 1 where something needs a human or could not be seen, and 0 where nothing does; a watch that was ended has 0.`,
+The exit code is 1 where something needs a human or could not be seen, and 0 where nothing does; a watch that was ended has 0. Messages
+in a dead-letter or parked queue need a human (redeliver dlq list counts them, and has 0).`,
 		Example: `  redeliver status orders.json
   redeliver status --watch manifests/*.json`,
 		Args: manifestArgs(1, 0),
@@ -33,7 +34,7 @@ The exit code is 1 where something needs a human or could not be seen, and 0 whe
 			if interval < 100*time.Millisecond {
 				return usagef("--interval %s is too short: give 100ms or more", interval)
 			}
-			manifests, err := a.manifests(args)
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

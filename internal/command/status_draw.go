@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
 
 	"github.com/redeliver/terraform-provider-redeliver/internal/topology"
 )
@@ -147,6 +151,9 @@ func (a *app) watch(ctx context.Context, manifests []topology.Manifest, interval
 			a.printf("%s", screenHome+a.styled(bad, "not answered: "+shown(err.Error()))+lineRest+"\r\n")
 		case inPlace:
 			drawing := time.Now().Format(time.TimeOnly) + "  Ctrl-C ends\n\n" + a.drawStatuses(views)
+			if width, height, err := term.GetSize(int(a.std.Out.Fd())); err == nil && width > 1 && height > 0 {
+				drawing = fit(drawing, width-1, height) // behind a full line, lineRest would take its last character away
+			}
 			a.printf("%s", screenHome+strings.ReplaceAll(drawing, "\n", lineRest+"\r\n")+screenRest)
 		case err != nil:
 			a.say("redeliver: %v", err)
@@ -165,6 +172,46 @@ func (a *app) watch(ctx context.Context, manifests []topology.Manifest, interval
 		}
 	}
 }
+
+// fit cuts a drawing to the size of a terminal, and says how many lines it hides. The last line is left to the cursor.
+func fit(drawing string, width, height int) string {
+	lines := strings.Split(strings.TrimSuffix(drawing, "\n"), "\n")
+	if hidden := len(lines) - max(1, height-1); hidden > 0 {
+		hidden++ // the line that says so takes one
+		lines = append(lines[:len(lines)-hidden], fmt.Sprintf("… %d more %s: the terminal is too low", hidden, plural(hidden, "line", "lines")))
+	}
+	for i := range lines {
+		lines[i] = cut(lines[i], width)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// cut is as much of a line as fits. The terminal's commands in it take no place.
+func cut(line string, width int) string {
+	if utf8.RuneCountInString(styling.ReplaceAllString(line, "")) <= width {
+		return line
+	}
+	var b strings.Builder
+	for column := 0; column < width-1; {
+		if at := styling.FindStringIndex(line); at != nil && at[0] == 0 {
+			b.WriteString(line[:at[1]])
+			line = line[at[1]:]
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(line)
+		b.WriteString(line[:size])
+		line = line[size:]
+		column++
+	}
+	b.WriteString("…")
+	if strings.Contains(b.String(), "\x1b") {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String()
+}
+
+// styling is what styled puts around a text.
+var styling = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // ended is no error where somebody ended the watch.
 func ended(ctx context.Context) error {

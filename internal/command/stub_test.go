@@ -5,6 +5,7 @@ import (
 	"crypto/md5" //nolint:gosec // what SQS answers
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -94,6 +95,73 @@ func TestSecondInterrupt(t *testing.T) {
 	_ = cmd.Wait() // its exit code says it
 	if code := cmd.ProcessState.ExitCode(); code != 2 || contains(out.String(), "found") || contains(out.String(), "interrupted") {
 		t.Errorf("exit code %d: %s", code, out.String())
+	}
+}
+
+// TestSQSTaskInterrupted: Ctrl-C cancels the service's task, and says how far it was, or that it may go on.
+func TestSQSTaskInterrupted(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		answer string
+		want   []string
+	}{
+		"cancelled": {http.StatusOK, `{"ApproximateNumberOfMessagesMoved":45}`, []string{"100 found, 45 replayed", "Ctrl-C", "nothing is lost"}},
+		"refused":   {http.StatusForbidden, `{"__type":"AccessDeniedException","message":"not yours"}`, []string{"100 found, 40 replayed", "Ctrl-C", "may go on"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			started, cancels := false, 0
+			listed := make(chan struct{}, 100)
+			answer := func(w http.ResponseWriter, status int, text string) {
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, text) // whoever asked may be gone
+			}
+			b := stubbedSQS(t, map[string]http.HandlerFunc{
+				"StartMessageMoveTask": func(w http.ResponseWriter, _ *http.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					started = true
+					answer(w, http.StatusOK, `{"TaskHandle":"h"}`)
+				},
+				"ListMessageMoveTasks": func(w http.ResponseWriter, _ *http.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					if !started {
+						answer(w, http.StatusOK, `{"Results":[]}`)
+						return
+					}
+					answer(w, http.StatusOK, `{"Results":[{"TaskHandle":"h","Status":"RUNNING","StartedTimestamp":1,"ApproximateNumberOfMessagesMoved":40,"ApproximateNumberOfMessagesToMove":100}]}`)
+					listed <- struct{}{}
+				},
+				"CancelMessageMoveTask": func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					if body, err := io.ReadAll(r.Body); err == nil && bytes.Contains(body, []byte(`"TaskHandle":"h"`)) {
+						cancels++
+					}
+					answer(w, c.status, c.answer)
+				},
+			})
+			var out lockedBuffer
+			cmd := b.command("dlq", "replay", "orders.json")
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			<-listed
+			<-listed // what the first one said has been read
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // its exit code says it
+			result{t, out.String(), "", cmd.ProcessState.ExitCode()}.exits(2).says(c.want...).lacks("context canceled")
+			mu.Lock()
+			defer mu.Unlock()
+			if cancels != 1 {
+				t.Errorf("the task was cancelled %d times", cancels)
+			}
+		})
 	}
 }
 

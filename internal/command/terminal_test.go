@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 
@@ -90,15 +92,37 @@ const ctrlC = "\x03"
 func TestWatch(t *testing.T) {
 	b := setup(t)
 	b.provision(b.spec())
+	b.settled(nil)
 	term := b.terminal("status", "--watch", "--interval", "200ms", "orders.json")
 	term.waitFor("\x1b[H", 3)
 	term.waitFor("orders-hold-120s", 2)
 	b.publish("orders-dlq", "one")
 	term.waitFor("holds 1 message", 1)
+	// screen is what is seen after the last drawing.
+	screen := func(out string) string {
+		drawings := strings.Split(out, "\x1b[H")
+		seen, _, _ := strings.Cut(drawings[len(drawings)-1], "\x1b[J")
+		return strings.NewReplacer("\x1b[K", "", "\r", "").Replace(seen)
+	}
+	if err := pty.Setsize(term.file, &pty.Winsize{Rows: 6, Cols: 30}); err != nil {
+		t.Fatal(err)
+	}
+	term.waitFor("more lines: the terminal", 1)
+	large, _, _ := strings.Cut(term.text(), "more lines: the terminal")
+	large = screen(large[:strings.LastIndex(large, "\x1b[H")])
+	large = regexp.MustCompile(`^\d\d:\d\d:\d\d`).ReplaceAllString(large, "HH:MM:SS")
+	large = regexp.MustCompile(`(?m) +(\d+\.\d +)*(\d+\.\d)?$`).ReplaceAllString(large, "") // the rates
+	b.golden("watch", result{t, large, "", 0})
 	term.types(ctrlC)
 	out := term.exits(0)
 	if !strings.Contains(out, "\x1b[?25h") || !strings.Contains(out, "\x1b[31m") {
 		t.Errorf("the cursor is not shown again, or nothing is red: %q", out)
+	}
+	small := strings.Split(strings.TrimSuffix(screen(out), "\n"), "\n")
+	for _, line := range small {
+		if text := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(line, ""); utf8.RuneCountInString(text) > 30 || len(small) > 5 {
+			t.Errorf("%q is not on a terminal of 6 lines of 30", small)
+		}
 	}
 	// Without a terminal each state is printed after the other.
 	cmd := b.command("status", "--watch", "--interval", "200ms", "orders.json")
@@ -171,14 +195,16 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
+// progressShown is a bar that says how many of how many messages, how fast, and how long it has taken and will take.
+var progressShown = regexp.MustCompile(`orders-dlq +\d+% .*\([1-9]\d*/60, \d+ msg/s\) \[\d+s:\d+s\]`)
+
 func TestProgressBar(t *testing.T) {
 	b := setup(t)
 	b.provision(b.spec())
 	b.publish("orders-dlq", numbered("m", 60)...)
 	term := b.terminal("dlq", "replay", "orders.json", "--rate", "50")
-	term.waitFor("/60", 1)
-	if out := term.exits(0); !strings.Contains(out, "60 replayed") {
-		t.Error(out)
+	if out := term.exits(0); !strings.Contains(out, "60 replayed") || !progressShown.MatchString(out) {
+		t.Errorf("%q", out)
 	}
 	// NO_COLOR is heard.
 	b.publish("orders-dlq", "one")

@@ -26,7 +26,7 @@ be a step in CI or gate a deployment.`,
   redeliver verify --output json manifests/*.json`,
 		Args: manifestArgs(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			manifests, err := a.manifests(args)
+			manifests, err := a.manifests(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -178,6 +178,7 @@ type differenceView struct {
 
 type effectView struct {
 	Policy      string `json:"policy"`
+	Operator    bool   `json:"operator"` // it is an operator policy
 	Key         string `json:"key"`
 	Want        string `json:"want"`
 	Applies     string `json:"applies"`
@@ -192,7 +193,7 @@ func viewOfReport(r verify.Report) reportView {
 			v.Messages = &o.Messages.Total
 		}
 		for _, e := range o.OverriddenBy {
-			v.OverriddenBy = append(v.OverriddenBy, effectView{e.Policy.Name, e.Key, e.Argument, e.Effective, e.String()})
+			v.OverriddenBy = append(v.OverriddenBy, effectView{e.Policy.Name, e.Policy.Operator, e.Key, e.Argument, e.Effective, e.String()})
 		}
 		view.Objects[i] = v
 	}

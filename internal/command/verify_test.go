@@ -45,6 +45,12 @@ func TestVerify(t *testing.T) {
 		return contains(r.out, "consumers: want 0, live 1"), r.out
 	})
 	b.golden("verify_findings", b.run("verify", "orders.json").exits(1))
+	b.request("PUT", "operator-policies", "bounds", map[string]any{"pattern": "^orders$", "apply-to": "queues", "definition": map[string]any{"max-length": 5}})
+	brokertest.WaitFor(t, func() (bool, string) {
+		r := b.run("verify", "-o", "json", "orders.json").exits(1)
+		return contains(r.out, `"operator": true`), r.out
+	})
+	b.run("verify", "orders.json").exits(1).says(`operator policy "bounds"`)
 	var reports []struct {
 		InOrder bool `json:"in_order"`
 		Objects []struct{ Name, Status string }
@@ -126,13 +132,10 @@ func TestMessagesThatWaitForATarget(t *testing.T) {
 	})
 }
 
-func TestStatus(t *testing.T) {
-	b := setup(t)
-	b.provision(b.spec())
-	b.publish("orders", "a", "b", "c")
-	b.publish("orders-dlq", "dead")
-	// The broker's statistics are late.
-	brokertest.WaitFor(t, func() (bool, string) {
+// settled waits until the broker's statistics, which are late, know of all queues, and of these many messages.
+func (b *bundle) settled(depths map[string]int64) {
+	b.t.Helper()
+	brokertest.WaitFor(b.t, func() (bool, string) {
 		r := b.run("status", "-o", "json", "orders.json")
 		var views []struct {
 			Queues []struct {
@@ -141,15 +144,23 @@ func TestStatus(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal([]byte(r.out), &views); err != nil {
-			t.Fatalf("%v: %s", err, r.out)
+			b.t.Fatalf("%v: %s", err, r.out)
 		}
 		settled := true
 		for _, q := range views[0].Queues {
-			want := map[string]int64{"orders": 3, "orders-dlq": 1}[q.Name]
+			want := depths[q.Name]
 			settled = settled && q.Messages != nil && *q.Messages == want && q.Ready != nil && *q.Ready == want && q.Unacknowledged != nil && q.Consumers != nil
 		}
 		return settled, r.out
 	})
+}
+
+func TestStatus(t *testing.T) {
+	b := setup(t)
+	b.provision(b.spec())
+	b.publish("orders", "a", "b", "c")
+	b.publish("orders-dlq", "dead")
+	b.settled(map[string]int64{"orders": 3, "orders-dlq": 1})
 	r := b.run("status", "orders.json").exits(1)
 	r.out = regexp.MustCompile(`(?m) +(\d+\.\d +)*(\d+\.\d)?$`).ReplaceAllString(r.out, "") // the rates
 	b.golden("status", r)

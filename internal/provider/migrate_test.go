@@ -333,8 +333,12 @@ func TestProgressIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	progress := logProgress(tflogtest.RootLogger(t.Context(), &out), "orders")
 	for _, p := range []migration.Progress{
-		{Step: migration.StepEmpty, Left: 5}, {Step: migration.StepEmpty, Moved: 2, Left: 3}, {Step: migration.StepEmpty, Moved: 5},
-		{Step: migration.StepReplace, Moved: 5}, {Step: migration.StepReturn}, {Step: migration.StepReturn, Moved: 4, Waiting: "one"},
+		{Step: migration.StepEmpty, Left: 5},
+		{Step: migration.StepEmpty, Moved: 2, Left: 3},
+		{Step: migration.StepEmpty, Moved: 5},
+		{Step: migration.StepReplace, Moved: 5},
+		{Step: migration.StepReturn},
+		{Step: migration.StepReturn, Moved: 4, Waiting: "one"},
 	} {
 		progress(p)
 	}
