@@ -103,8 +103,8 @@ func (p phase) kinds() string {
 }
 
 // measure applies the estate, plans it again and destroys it, with a provider that is this program. Through no proxy
-// there is no broker either.
-func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir, program string, through *proxy) (m *measured, err error) {
+// there is no broker either, and the provider does nothing: then states is a file that an earlier measurement wrote.
+func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir, program, states string, through *proxy) (m *measured, err error) {
 	m = &measured{vhost: vhostPrefix + filepath.Base(dir)}
 	t, err := newTerraform(o, b, dir, program, m.vhost, through)
 	if err != nil {
@@ -115,6 +115,8 @@ func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir,
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, b.deleteVHost(ctx, m.vhost)) }()
+	} else {
+		t.env = append(t.env, envStates+"="+states)
 	}
 	for _, p := range []struct {
 		into *phase
@@ -131,9 +133,22 @@ func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir,
 			return nil, err
 		}
 		fmt.Fprintf(messages, "bench-provider: %s: %.1f s, %d requests%s\n", p.args[0], p.into.took.Seconds(), len(p.into.requests), p.into.kinds())
+		if p.into == &m.apply && through != nil {
+			if err := copyFile(states, filepath.Join(dir, "terraform.tfstate")); err != nil {
+				return nil, err
+			}
+		}
 	}
 	m.memory = t.memory
 	return m, nil
+}
+
+func copyFile(to, from string) error {
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, text, 0o600)
+	}
+	return err
 }
 
 // terraform is the command line in a directory of its own.

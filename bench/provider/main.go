@@ -6,8 +6,8 @@
 //
 // Between the provider and the broker is a proxy that counts requests and remembers them. What an apply wrote is then
 // sent to another vhost, through the same proxy, by as many senders as terraform has walkers, which is the bare time. What terraform itself
-// takes for a configuration of this size is measured with a provider that has the same schemas and does nothing
-// (idle.go). So the time of an apply is set against the sum of the two.
+// takes for a configuration of this size is measured with a provider that has the same schemas, leaves the same states and
+// does nothing (idle.go). So the time of an apply is set against the sum of the two.
 package main
 
 import (
@@ -20,7 +20,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/redeliver/terraform-provider-redeliver/bench/results"
 )
@@ -31,8 +30,6 @@ const exitUsage = 64
 type options struct {
 	provider, terraform, output string
 	topics, parallelism         int
-	// ownApply and ownPlan are terraform's own times where they were measured before; 0 measures them.
-	ownApply, ownPlan time.Duration
 	// keep leaves the estate to the deletion of its vhost: no destroy is measured.
 	keep bool
 }
@@ -51,15 +48,13 @@ func main() {
 	flags.StringVar(&o.terraform, "terraform", "terraform", "the `program` that applies, terraform or tofu")
 	flags.IntVar(&o.topics, "topics", 1000, "how many topics, each with three tiers, a dead-letter queue and a parked queue")
 	flags.IntVar(&o.parallelism, "parallelism", 10, "how many walkers terraform has, and how many senders the bare run")
-	flags.DurationVar(&o.ownApply, "own-apply", 0, "terraform's own `time` for the apply, from a run that was just made; with -own-plan it is not measured again, which takes longer than all the rest")
-	flags.DurationVar(&o.ownPlan, "own-plan", 0, "terraform's own `time` for the plan")
 	flags.BoolVar(&o.keep, "no-destroy", false, "measure no destroy, the longest of the three")
 	flags.StringVar(&o.output, "o", "", "write the results to this `file`, as JSON")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(exitUsage)
 	}
-	if o.provider == "" || o.topics < 1 || o.parallelism < 1 || (o.ownApply > 0) != (o.ownPlan > 0) {
-		fmt.Fprintln(os.Stderr, "bench-provider: -provider names the provider's program; -topics and -parallelism are at least 1; -own-apply and -own-plan go together")
+	if o.provider == "" || o.topics < 1 || o.parallelism < 1 {
+		fmt.Fprintln(os.Stderr, "bench-provider: -provider names the provider's program; -topics and -parallelism are at least 1")
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -90,20 +85,14 @@ func run(ctx context.Context, o options, out, messages io.Writer) (err error) {
 		return fmt.Errorf("finding this program, which is the idle provider too: %w", err)
 	}
 
-	idle := &measured{apply: phase{took: o.ownApply}, plan: phase{took: o.ownPlan}}
-	if o.ownApply == 0 {
-		fmt.Fprintf(messages, "bench-provider: RabbitMQ %s, load average %s; terraform alone\n", b.version, results.LoadAverage())
-		if idle, err = measure(ctx, o, messages, b, filepath.Join(dir, "idle"), own, nil); err != nil {
-			return fmt.Errorf("with a provider that does nothing: %w", err)
-		}
-	}
-	fmt.Fprintf(messages, "bench-provider: load average %s; with the provider\n", results.LoadAverage())
+	states := filepath.Join(dir, "states.json")
+	fmt.Fprintf(messages, "bench-provider: RabbitMQ %s, load average %s; with the provider\n", b.version, results.LoadAverage())
 	proxy, err := b.openProxy(ctx)
 	if err != nil {
 		return err
 	}
 	defer proxy.close()
-	real, err := measure(ctx, o, messages, b, filepath.Join(dir, "real"), o.provider, proxy)
+	real, err := measure(ctx, o, messages, b, filepath.Join(dir, "real"), o.provider, states, proxy)
 	if err != nil {
 		return err
 	}
@@ -111,6 +100,11 @@ func run(ctx context.Context, o options, out, messages io.Writer) (err error) {
 	bare, err := replay(ctx, b.behind(proxy), o.parallelism, real)
 	if err != nil {
 		return fmt.Errorf("sending the same requests bare: %w", err)
+	}
+	fmt.Fprintf(messages, "bench-provider: load average %s; terraform alone\n", results.LoadAverage())
+	idle, err := measure(ctx, o, messages, b, filepath.Join(dir, "idle"), own, states, nil)
+	if err != nil {
+		return fmt.Errorf("with a provider that does nothing: %w", err)
 	}
 	return report(o, out, b, real, idle, bare)
 }
