@@ -24,7 +24,8 @@ const (
 	resourcesPerTopic = 4
 )
 
-// configuration is the estate, in the form in which large ones are written.
+// configuration is the estate: a module for each topic, in which large ones are written. With for_each on the resources
+// themselves Terraform (1.11) evaluates all instances of one for every reference to it, which takes it minutes here.
 const configuration = `
 terraform {
   required_providers {
@@ -36,30 +37,43 @@ provider "redeliver" {
   rabbitmq = { vhost = %[2]q }
 }
 
-locals { topics = toset([for i in range(%[1]d) : format("topic-%%04d", i)]) }
+module "topic" {
+  source   = "./topic"
+  for_each = toset([for i in range(%[1]d) : format("topic-%%04d", i)])
+  name     = each.key
+}
+`
 
-resource "redeliver_rabbitmq_dead_letter_queue" "all" {
-  for_each = local.topics
-  topic    = each.key
+// module is one topic of it.
+const module = `
+terraform {
+  required_providers {
+    redeliver = { source = "redeliver/redeliver" }
+  }
 }
 
-resource "redeliver_rabbitmq_parked_queue" "all" {
-  for_each = local.topics
-  topic    = each.key
+variable "name" {
+  type = string
 }
 
-resource "redeliver_rabbitmq_hold_ladder" "all" {
-  for_each = local.topics
-  topic    = each.key
-  delays   = ["5s", "30s", "2m"]
+resource "redeliver_rabbitmq_dead_letter_queue" "this" {
+  topic = var.name
 }
 
-resource "redeliver_rabbitmq_topic" "all" {
-  for_each          = local.topics
-  name              = each.key
-  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.all[each.key].name
-  parked_queue      = redeliver_rabbitmq_parked_queue.all[each.key].name
-  hold_queues       = redeliver_rabbitmq_hold_ladder.all[each.key].queues
+resource "redeliver_rabbitmq_parked_queue" "this" {
+  topic = var.name
+}
+
+resource "redeliver_rabbitmq_hold_ladder" "this" {
+  topic  = var.name
+  delays = ["5s", "30s", "2m"]
+}
+
+resource "redeliver_rabbitmq_topic" "this" {
+  name              = var.name
+  dead_letter_queue = redeliver_rabbitmq_dead_letter_queue.this.name
+  parked_queue      = redeliver_rabbitmq_parked_queue.this.name
+  hold_queues       = redeliver_rabbitmq_hold_ladder.this.queues
   park              = "publish"
   retry             = { strategy = "republish" }
 }
@@ -104,8 +118,8 @@ func (p phase) kinds() string {
 
 // measure applies the estate, plans it again and destroys it, with a provider that is this program. Through no proxy
 // there is no broker either, and the provider does nothing: then states is a file that an earlier measurement wrote.
-func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir, program, states string, through *proxy) (m *measured, err error) {
-	m = &measured{vhost: vhostPrefix + filepath.Base(dir)}
+func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir, program, states string, through *proxy) (_ *measured, err error) {
+	m := &measured{vhost: vhostPrefix + filepath.Base(dir)}
 	t, err := newTerraform(o, b, dir, program, m.vhost, through)
 	if err != nil {
 		return nil, err
@@ -118,10 +132,12 @@ func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir,
 	} else {
 		t.env = append(t.env, envStates+"="+states)
 	}
+	var ignored phase
 	for _, p := range []struct {
 		into *phase
 		args []string
 	}{
+		{&ignored, []string{"get"}}, // for the module
 		{&m.apply, []string{"apply", "-auto-approve"}},
 		{&m.plan, []string{"plan", "-detailed-exitcode"}}, // a change is an error
 		{&m.destroy, []string{"destroy", "-auto-approve"}},
@@ -162,15 +178,20 @@ type terraform struct {
 
 func newTerraform(o options, b *broker, dir, program, vhost string, through *proxy) (*terraform, error) {
 	t := &terraform{program: o.terraform, dir: dir, plugin: filepath.Join(dir, "plugins", "terraform-provider-redeliver"), parallelism: o.parallelism, through: through}
-	if err := os.MkdirAll(filepath.Dir(t.plugin), 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory of the provider: %w", err)
+	topic := filepath.Join(dir, "topic")
+	for _, made := range []string{filepath.Dir(t.plugin), topic} {
+		if err := os.MkdirAll(made, 0o755); err != nil {
+			return nil, fmt.Errorf("making a directory to work in: %w", err)
+		}
 	}
 	if err := os.Symlink(program, t.plugin); err != nil {
 		return nil, fmt.Errorf("making the provider known: %w", err)
 	}
 	rc := filepath.Join(dir, "cli.tfrc")
 	overrides := fmt.Sprintf("provider_installation {\n  dev_overrides { \"redeliver/redeliver\" = %q }\n  direct {}\n}\n", filepath.Dir(t.plugin))
-	for path, text := range map[string]string{rc: overrides, filepath.Join(dir, "main.tf"): fmt.Sprintf(configuration, o.topics, vhost)} {
+	for path, text := range map[string]string{
+		rc: overrides, filepath.Join(dir, "main.tf"): fmt.Sprintf(configuration, o.topics, vhost), filepath.Join(topic, "main.tf"): module,
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return nil, fmt.Errorf("writing the configuration: %w", err)
 		}
@@ -186,7 +207,10 @@ func newTerraform(o options, b *broker, dir, program, vhost string, through *pro
 
 func (t *terraform) run(ctx context.Context, args ...string) (phase, error) {
 	t.through.take()
-	args = append(args, "-no-color", "-input=false", "-compact-warnings", "-parallelism="+strconv.Itoa(t.parallelism))
+	args = append(args, "-no-color")
+	if args[0] != "get" {
+		args = append(args, "-input=false", "-compact-warnings", "-parallelism="+strconv.Itoa(t.parallelism))
+	}
 	cmd := exec.CommandContext(ctx, t.program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Dir, cmd.Env = t.dir, t.env

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,7 +58,6 @@ func readStates(path string) (map[resourceKey]json.RawMessage, error) {
 		Resources []struct {
 			Type      string `json:"type"`
 			Instances []struct {
-				IndexKey   string          `json:"index_key"`
 				Attributes json.RawMessage `json:"attributes"`
 			} `json:"instances"`
 		} `json:"resources"`
@@ -68,7 +68,11 @@ func readStates(path string) (map[resourceKey]json.RawMessage, error) {
 	out := map[resourceKey]json.RawMessage{}
 	for _, r := range state.Resources {
 		for _, instance := range r.Instances {
-			out[resourceKey{r.Type, instance.IndexKey}] = instance.Attributes
+			var name struct{ Topic, Name string }
+			if err := json.Unmarshal(instance.Attributes, &name); err != nil {
+				return nil, fmt.Errorf("reading the states that the real provider left: %w", err)
+			}
+			out[resourceKey{r.Type, cmp.Or(name.Topic, name.Name)}] = instance.Attributes
 		}
 	}
 	return out, nil
