@@ -159,6 +159,7 @@ func (v *sqsState) end(id topology.SQSIdentity, role topology.Role, name string)
 	if name != end.QueueName() {
 		end.Name = name
 	}
+	end.SourceQueue = end.SourceQueueIn(live)
 	attributes, err := end.Attributes()
 	if err != nil {
 		return end, err.Error()

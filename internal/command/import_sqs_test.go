@@ -108,8 +108,10 @@ func TestImportConfigSQSOfAnAccount(t *testing.T) {
 	b.makeQueue(twin.QueueName(), must(twin.Attributes())(t))
 	put("-twin-failed", takes("-twin"))
 	put("-twin", redrive(b.spec.Topic+"-twin-failed"))
-	r := b.found().exits(0).says("6 topics in region", "?topic=", `"eu"`, b.spec.Topic+"_2").lacks("#", "-alone")
-	b.imports(13, r.out)
+	// One that takes the messages of a queue that is not the topic's after which it is named.
+	put("-lent-dlq", takes("-mails"))
+	r := b.found().exits(0).says("7 topics in region", "?topic=", fmt.Sprintf("source_queue = %q", b.spec.Topic+"-mails"), `"eu"`, b.spec.Topic+"_2").lacks("#", "-alone")
+	b.imports(14, r.out)
 
 	// Two topics share one that takes everything: it cannot be imported without a change, and they can.
 	put("-both", topology.SQSAttributes{topology.AttrRetention: "1209600"})
@@ -118,13 +120,13 @@ func TestImportConfigSQSOfAnAccount(t *testing.T) {
 	// One whose dead letters die before they can be looked at cannot be imported at all.
 	put("-short-dlq", topology.SQSAttributes{topology.AttrRetention: "60"})
 	put("-short", redrive(b.spec.Topic+"-short-dlq"))
-	r = b.found().exits(0).says("9 topics in region")
+	r = b.found().exits(0).says("10 topics in region")
 	for _, want := range []string{`-both" is left out: as a redeliver_sqs_dead_letter_queue`, "RedriveAllowPolicy", `-short" is left out`, "retention"} {
 		if !strings.Contains(r.err, want) || !strings.Contains(r.out, want) {
 			t.Errorf("%q is not said twice:\n%s\n%s", want, r.out, r.err)
 		}
 	}
-	b.imports(15, r.out)
+	b.imports(16, r.out)
 
 	r = b.found("--convention", "shove", "-o", "json").exits(0)
 	var said struct {

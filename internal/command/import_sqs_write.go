@@ -72,6 +72,9 @@ func (w *sqsConfigWriter) deadEnd(ctx context.Context, t sqsTopic, role topology
 	if end.Name != "" {
 		body.SetAttributeValue("name", text(end.Name))
 	}
+	if end.SourceQueue != "" {
+		body.SetAttributeValue("source_queue", text(end.SourceQueue))
+	}
 	w.settings(body, end.SQSQueueSettings, tags)
 	return true, nil
 }
