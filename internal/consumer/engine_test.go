@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -259,7 +258,7 @@ func TestMaxHeld(t *testing.T) {
 				for i := range n {
 					b.publish(message(fmt.Sprint(i)))
 				}
-				var log bytes.Buffer
+				var log logBuffer
 				var handled atomic.Int64
 				var mu sync.Mutex
 				times := make(map[string]int)

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -473,7 +472,7 @@ func TestSequencedDeferWarns(t *testing.T) {
 	t.Parallel()
 	for level, outcome := range map[string]redeliver.Outcome{"WARN": redeliver.Defer(), "INFO": redeliver.Retry(errBoom)} {
 		synctest.Test(t, func(t *testing.T) {
-			var log bytes.Buffer
+			var log logBuffer
 			s := setup{
 				spec: sequenced, broker: newFakeBroker(message("a/1")),
 				config: redeliver.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Sequence: &redeliver.Sequence{Key: byKey}},

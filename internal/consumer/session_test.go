@@ -107,14 +107,20 @@ func TestReconnectPauses(t *testing.T) {
 			b.tried, b.refusals = []time.Time{time.Now()}, slices.Repeat([]error{errors.New("down")}, refused)
 			b.mu.Unlock()
 			b.lose()
-			for last := time.Now(); r.Health().Status != redeliver.HealthOK || len(b.tried) < refused+2; {
+			tried := func() []time.Time {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return slices.Clone(b.tried)
+			}
+			for last := time.Now(); r.Health().Status != redeliver.HealthOK || len(tried()) < refused+2; {
 				if time.Since(last) > time.Hour {
-					t.Fatalf("not connected again after %d attempts", len(b.tried)-1)
+					t.Fatalf("not connected again after %d attempts", len(tried())-1)
 				}
 				pass(10 * time.Millisecond)
 			}
-			for i, at := range b.tried[1:] {
-				list = append(list, at.Sub(b.tried[i]))
+			at := tried()
+			for i := range at[1:] {
+				list = append(list, at[i+1].Sub(at[i]))
 			}
 			return list
 		}
