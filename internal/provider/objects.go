@@ -130,7 +130,8 @@ func (c *creation) make(ctx context.Context) error {
 		outcome, err := c.admin.DeclareQueue(ctx, c.vhost, q)
 		if err == nil && outcome == rabbitmqadmin.Existed || inequivalent(err) {
 			// Somebody else made it since [creation.look], or no list has it because its node is down: it is not this resource's to delete.
-			return fmt.Errorf("queue %q in vhost %q was made by somebody else while this apply ran; apply again to see how it compares", q.Name, c.vhost)
+			return fmt.Errorf("queue %q in vhost %q is there, and was not in the broker's list: somebody else made it while this apply ran, or the node that leads it is down. "+
+				"It was not taken over, and what this apply had made is removed again; look at the node, and apply again to see how it compares", q.Name, c.vhost)
 		}
 		made[i] = !refused(err) // also where the answer was lost: the queue may be there
 		return err
