@@ -171,13 +171,8 @@ func (b *broker) behind(p *proxy) *broker {
 	return &broker{url: p.url, user: b.user, amqp: b.amqp, version: b.version, requests: http.Client{Timeout: b.requests.Timeout, Transport: b.requests.Transport}}
 }
 
-// replay sends what an apply wrote, to a vhost of its own, and what a plan without changes read.
-func replay(ctx context.Context, b *broker, senders int, of *measured) (times bareTimes, err error) {
-	vhost := vhostPrefix + "bare"
-	if err := b.makeVHost(ctx, vhost); err != nil {
-		return times, err
-	}
-	defer func() { err = errors.Join(err, b.deleteVHost(ctx, vhost)) }()
+// replay sends what an apply wrote, to another vhost, and what a plan without changes read.
+func replay(ctx context.Context, b *broker, senders int, of *measured, vhost string) (times bareTimes, err error) {
 	var writes []request
 	for _, r := range of.apply.requests {
 		if r.writes() {

@@ -88,8 +88,8 @@ type measured struct {
 
 // phase is one run of terraform.
 type phase struct {
-	took     time.Duration
-	requests []request
+	took, cpu time.Duration // cpu is that of terraform and its providers
+	requests  []request
 }
 
 // kinds lists how many requests of each kind there were.
@@ -148,7 +148,7 @@ func measure(ctx context.Context, o options, messages io.Writer, b *broker, dir,
 		if *p.into, err = t.run(ctx, p.args...); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(messages, "bench-provider: %s: %.1f s, %d requests%s\n", p.args[0], p.into.took.Seconds(), len(p.into.requests), p.into.kinds())
+		fmt.Fprintf(messages, "bench-provider: %s: %.1f s (%.1f s of CPU), %d requests%s\n", p.args[0], p.into.took.Seconds(), p.into.cpu.Seconds(), len(p.into.requests), p.into.kinds())
 		if p.into == &m.apply && through != nil {
 			if err := copyFile(states, filepath.Join(dir, "terraform.tfstate")); err != nil {
 				return nil, err
@@ -224,6 +224,9 @@ func (t *terraform) run(ctx context.Context, args ...string) (phase, error) {
 	begun := time.Now()
 	err := cmd.Run()
 	p := phase{took: time.Since(begun), requests: t.through.take()}
+	if used := cmd.ProcessState; used != nil {
+		p.cpu = used.UserTime() + used.SystemTime()
+	}
 	close(ended)
 	<-watched
 	if err != nil {

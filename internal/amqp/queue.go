@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/rabbitmq/amqp091-go"
 )
 
 // SettleGrace is how long a channel stays open after its last settlement, at
@@ -20,18 +22,19 @@ const (
 	afterCancelPause   = 100 * time.Millisecond
 )
 
-// FindQueue asks for a queue, on a channel of its own, since a refusal closes it.
+// FindQueue asks for a queue and its counts, on a channel of its own, since a refusal closes it.
 // Some versions want more permissions for that than a consumer has (4.2.6 and
 // 4.3.0 wanted configure): a 403 says nothing about the queue.
-func (c *Conn) FindQueue(queue string) error {
+func (c *Conn) FindQueue(queue string) (amqp091.Queue, error) {
 	ch, err := c.Channel()
 	if err != nil {
-		return err
+		return amqp091.Queue{}, err
 	}
-	if _, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil); err != nil {
-		return err
+	found, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		return amqp091.Queue{}, err
 	}
-	return ch.Close()
+	return found, ch.Close()
 }
 
 // AfterCancel is FindQueue for a queue whose consumer the broker cancelled: with
@@ -44,7 +47,7 @@ func (c *Conn) AfterCancel(queue string) error {
 	go func() {
 		var err error
 		for range afterCancelTries {
-			if err = c.FindQueue(queue); err != nil {
+			if _, err = c.FindQueue(queue); err != nil {
 				break
 			}
 			select {

@@ -223,7 +223,8 @@ func (c *Consumer) lose(s *session) {
 	var lost *LostError
 	if errors.As(s.lost, &lost) {
 		reason = string(lost.Reason)
-		if lost.Reason == LostQueueDeleted || lost.Reason == LostConsumerTimeout {
+		switch lost.Reason {
+		case LostQueueDeleted, LostDetached, LostConsumerTimeout:
 			level = slog.LevelError
 		}
 	}

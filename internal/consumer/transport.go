@@ -184,6 +184,9 @@ const (
 	LostConsumerTimeout LostReason = "consumer timeout"
 	// LostQueueDeleted: the queue was deleted.
 	LostQueueDeleted LostReason = "queue deleted"
+	// LostDetached: the subscription had no effect any more, and the broker had not said so: the queue was deleted and made
+	// again in one moment.
+	LostDetached LostReason = "queue deleted and made again"
 	// LostAccess: the broker does not let the consumer receive any more.
 	LostAccess LostReason = "access denied"
 	// LostCancelled: the broker cancelled the consumer and it is not known why.

@@ -139,7 +139,7 @@ func (*runtime) warnOf(diags *diag.Diagnostics, vhost string, depths []rabbitmqa
 		diags.AddWarning(fmt.Sprintf("Queue %q holds messages", holding[0].Queue), fmt.Sprintf("In vhost %q %s. %s", vhost, listDepths(holding), consequence))
 	}
 	if len(unknown) > 0 {
-		diags.AddWarning(fmt.Sprintf("Queue %q may hold messages", unknown[0].Queue), fmt.Sprintf("In vhost %q %s: the broker has no counts, because a queue was made some seconds ago, or the node that leads it is down. %s",
+		diags.AddWarning(fmt.Sprintf("Queue %q may hold messages", unknown[0].Queue), fmt.Sprintf("In vhost %q %s: the broker has no counts where a queue was made some seconds ago, or the node that leads it is down. %s",
 			vhost, listDepths(unknown), consequence))
 	}
 }

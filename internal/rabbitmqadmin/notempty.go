@@ -35,7 +35,7 @@ func (d Depth) String() string {
 	case !d.Exists:
 		return queueObject(d.Queue) + " does not exist"
 	case !d.Known:
-		return "how many messages " + queueObject(d.Queue) + " holds is not known"
+		return queueObject(d.Queue) + " may hold messages (no count)"
 	}
 	text := fmt.Sprintf("%s holds %d %s (%d ready, %d unacknowledged", queueObject(d.Queue), d.Total,
 		plural(int(d.Total), "message", "messages"), d.Ready, d.Unacknowledged)

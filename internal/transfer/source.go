@@ -106,7 +106,10 @@ func (s *source) inspect() (q amqp091.Queue, err error) {
 
 // lacks says whether there is no such queue. A refusal to say so means nothing.
 func (s *source) lacks(queue string) bool {
-	err := s.ask(func() error { return s.conn.FindQueue(queue) })
+	err := s.ask(func() error {
+		_, err := s.conn.FindQueue(queue)
+		return err
+	})
 	return amqp.ReplyCode(err) == amqp091.NotFound
 }
 

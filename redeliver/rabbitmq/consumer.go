@@ -148,8 +148,8 @@ func (cfg Config) broker(m topology.Manifest, queue topology.ManifestQueue) (*tr
 	log := cfg.Consumer.WithDefaults().Logger.With("topic", m.Topic, "vhost", m.VHost)
 	return transport.NewBroker(transport.Config{
 		URL: cfg.URL, Addresses: cfg.Addresses, TLS: cfg.TLS, Name: name,
-		Topic: m.Topic, VHost: m.VHost, Queue: queue.Name, Quorum: queue.Type == topology.Quorum, AckEach: cfg.Consumer.AckEach,
-		Headers: m.Headers,
+		Topic: m.Topic, VHost: m.VHost, Queue: queue.Name, Headers: m.Headers,
+		Quorum: queue.Type == topology.Quorum, SingleActive: m.Sequence != nil, AckEach: cfg.Consumer.AckEach,
 		OnBlocked: func(reason string, blocked bool) {
 			if blocked {
 				log.Warn("the broker takes no copies: messages that are to be published wait, and acknowledgements go on", "reason", reason)

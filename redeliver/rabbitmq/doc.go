@@ -36,4 +36,12 @@
 // which is why Config.Prefetch is small by default. A deleted queue and a message that
 // was held longer than the consumer timeout are told apart from a lost
 // connection in the log.
+//
+// RabbitMQ before 4.3 sends nothing any more to the consumers of a quorum queue
+// that is deleted and made again in one moment, and does not tell them. A
+// consumer that has nothing in hand looks at its queue every 10 seconds, and
+// subscribes again where two looks find messages there that are sent to nobody.
+// That shows only when there are more of them than Config.Prefetch, which the
+// broker takes as sent; and of a sequenced topic only one consumer is sent any,
+// so that the others cannot tell. Restart consumers after such an accident.
 package rabbitmq

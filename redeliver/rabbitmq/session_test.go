@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -210,6 +211,60 @@ func TestQueueDeleted(t *testing.T) {
 		l.await(redeliver.EventAcked, 1)
 		l.mustStop()
 	})
+}
+
+// TestQueueMadeAgainAtOnce: consumers whose queue is deleted and there again in one moment go on, whatever the broker makes of
+// it: 3.10 and 4.0 tell them nothing and send them nothing, 4.3 closes their connections.
+func TestQueueMadeAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ch := brokertest.Channel(t, w.broker, w.vhost)
+	objects, err := w.spec.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := redeliver.Config{Workers: 1, Prefetch: 2}
+	each := few
+	each.AckEach = true
+	consumers := []*live{w.consume(few, acking), w.consume(each, acking)}
+	sent, acked := 0, func() (n int) {
+		for _, l := range consumers {
+			n += len(l.of(redeliver.EventAcked))
+		}
+		return n
+	}
+	deliver := func() {
+		t.Helper()
+		for range 10 { // more than both have at once
+			w.publish(fmt.Sprint(sent))
+			sent++
+		}
+		brokertest.WaitFor(t, func() (bool, string) {
+			return acked() == sent, fmt.Sprintf("%d messages are acknowledged, of %d", acked(), sent)
+		})
+	}
+	deliver()
+	silent := strings.HasPrefix(w.broker.Version(), "3.") || strings.HasPrefix(w.broker.Version(), "4.0.")
+	for again := 1; ; again++ { // on a busy machine the queue may be away for so long that consumers are cancelled
+		if _, err := ch.QueueDelete("orders", false, false, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range objects.Queues {
+			if _, err := ch.QueueDeclare(q.Name, true, false, false, false, amqp091.Table(q.Arguments)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deliver()
+		if !silent || slices.ContainsFunc(consumers, func(l *live) bool { return strings.Contains(l.log.String(), "queue deleted and made again") }) {
+			break
+		}
+		if again == 10 {
+			t.Fatal("the broker noticed ten times")
+		}
+	}
+	for _, l := range consumers {
+		l.mustStop()
+	}
 }
 
 // TestDrainDeadline: a handler that never returns does not keep the consumer

@@ -27,6 +27,8 @@ type Config struct {
 	Headers topology.Headers
 	// Quorum says that the queue is a quorum queue.
 	Quorum bool
+	// SingleActive says that the queue sends its messages to one of its consumers, while the others stand by.
+	SingleActive bool
 	// AckEach sends every acknowledgement by itself.
 	AckEach bool
 	// OnBlocked, where it is set, is told when the broker begins to take no copies, with its reason, and when it takes them

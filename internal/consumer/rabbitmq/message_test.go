@@ -98,13 +98,13 @@ func TestLostError(t *testing.T) {
 	}
 }
 
-func TestCancelsOnTimeout(t *testing.T) {
+func TestIsSince43(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{
 		"3.10.8": false, "3.13.7": false, "4.0.5": false, "4.2.6": false, "4.3.0": true, "4.3.6": true, "4.10.0": true, "5.0.0": true, "4.3": true,
 		"4.3.0-rc.1": true, "": false, "x": false,
 	} {
-		if got := cancelsOnTimeout(version); got != want {
+		if got := isSince43(version); got != want {
 			t.Errorf("%q: %v", version, got)
 		}
 	}

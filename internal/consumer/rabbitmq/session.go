@@ -49,6 +49,11 @@ type session struct {
 	unsent atomic.Int64
 	// timesOut says that a cancelled consumer whose queue is still there had exceeded the consumer timeout.
 	timesOut bool
+
+	// delivered is the tag of the last delivery, and settled how many deliveries were settled: see watch.
+	delivered, settled atomic.Uint64
+	// detached: watch has ended the session.
+	detached atomic.Bool
 }
 
 // Subscribe implements consumer.Transport. It asks whether the queue is there
@@ -74,7 +79,7 @@ func (b *Broker) Subscribe(ctx context.Context, prefetch int) (consumer.Session,
 
 func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 	// This tells a missing queue from a missing permission; a refusal to say means nothing: consuming will tell.
-	if err := conn.FindQueue(b.cfg.Queue); err != nil && amqp.ReplyCode(err) != amqp091.AccessRefused {
+	if _, err := conn.FindQueue(b.cfg.Queue); err != nil && amqp.ReplyCode(err) != amqp091.AccessRefused {
 		return nil, err
 	}
 	ch, err := conn.Channel()
@@ -85,10 +90,12 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 		return nil, err
 	}
 	version, _ := conn.Properties["version"].(string)
+	since43 := isSince43(version)
 	s := &session{
 		conn: conn, ch: ch, queue: b.cfg.Queue,
 		closes: ch.NotifyClose(make(chan *amqp091.Error, 1)), cancels: ch.NotifyCancel(make(chan string, 1)),
-		timesOut: b.cfg.Quorum && cancelsOnTimeout(version),
+		// Since 4.3 a quorum queue cancels a consumer that exceeds the consumer timeout, instead of closing its channel.
+		timesOut: b.cfg.Quorum && since43,
 	}
 	if b.cfg.Quorum {
 		s.grace.Store(int64(amqp.SettleGrace))
@@ -99,12 +106,14 @@ func (b *Broker) subscribe(conn *amqp.Conn, prefetch int) (*session, error) {
 	if s.deliveries, err = ch.Consume(b.cfg.Queue, consumerTag, false, false, false, false, nil); err != nil {
 		return nil, err
 	}
+	if b.cfg.Quorum && !since43 && !b.cfg.SingleActive {
+		go s.watch()
+	}
 	return s, nil
 }
 
-// cancelsOnTimeout says whether a broker cancels a consumer that exceeds the
-// consumer timeout (since 4.3, on quorum queues) instead of closing its channel.
-func cancelsOnTimeout(version string) bool {
+// isSince43 says whether a broker is RabbitMQ 4.3 or newer.
+func isSince43(version string) bool {
 	var major, minor int
 	if n, err := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 || err != nil {
 		return false
@@ -118,12 +127,16 @@ func cancelsOnTimeout(version string) bool {
 func (s *session) Receive(d *consumer.Delivery) error {
 	delivery, ok := <-s.deliveries
 	switch {
+	case s.detached.Load():
+		s.end()
+		return &consumer.LostError{Reason: consumer.LostDetached}
 	case len(s.cancels) > 0:
 		return s.ended(true)
 	case !ok:
 		return s.ended(false)
 	}
 	fillDelivery(d, &delivery, time.Now())
+	s.delivered.Store(d.Tag)
 	if s.acks != nil {
 		s.acks.deliver(d)
 	}
@@ -198,6 +211,7 @@ func (s *session) Settle(d *consumer.Delivery, verb consumer.Verb, _ time.Durati
 	if s.over.Load() {
 		return errOver
 	}
+	s.settled.Add(1)
 	if verb == consumer.VerbAck && s.acks != nil {
 		return s.acks.ack(d)
 	}
