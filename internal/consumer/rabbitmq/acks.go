@@ -18,7 +18,7 @@ const (
 	// flushPart is the part of the window that is acknowledged without waiting: the broker sends the next ones while the
 	// rest is handled. agePart is the part whose acknowledgements have waited long enough for an unsettled delivery before
 	// them: each of those costs a frame.
-	flushPart, agePart = 8, 4
+	flushPart, agePart = 4, 2
 )
 
 // acks coalesces the acknowledgements of one channel. Everything below the

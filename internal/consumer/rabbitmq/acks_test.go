@@ -243,7 +243,7 @@ func TestAcksOfALostChannel(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	ch.fail = errors.New("closed")
-	a = newAcks(ch, func() {}, 16, &written)
+	a = newAcks(ch, func() {}, 2*flushPart, &written)
 	for tag := uint64(1); tag <= 2; tag++ {
 		if err := a.ack(delivered(a, tag)); err != nil {
 			t.Fatal(err) // it is the second that finds out
