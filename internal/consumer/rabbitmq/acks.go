@@ -16,9 +16,8 @@ const (
 	// flushAfter is how long an acknowledgement waits for others at most.
 	flushAfter = 5 * time.Millisecond
 	// flushPart is the part of the window that is acknowledged without waiting: the broker sends the next ones while the
-	// rest is handled. agePart is the part whose acknowledgements have waited long enough for an unsettled delivery before
-	// them: each of those costs a frame.
-	flushPart, agePart = 4, 2
+	// rest is handled. It is large because each acknowledgement is a command that a quorum queue commits.
+	flushPart = 2
 )
 
 // acks coalesces the acknowledgements of one channel. Everything below the
@@ -134,7 +133,7 @@ func (a *acks) ack(d *consumer.Delivery) error {
 	}
 	a.forget(d)
 	a.fresh = append(a.fresh, d.Tag)
-	full := a.wait(flushPart)
+	full := a.wait()
 	if !full && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)
@@ -148,8 +147,8 @@ func (a *acks) ack(d *consumer.Delivery) error {
 
 // wait says whether a part of what the broker may send while others are held
 // waits to be acknowledged. a.mu is held.
-func (a *acks) wait(part int) bool {
-	return len(a.fresh)+len(a.aged) >= max(1, (a.prefetch-a.held)/part)
+func (a *acks) wait() bool {
+	return len(a.fresh)+len(a.aged) >= max(1, (a.prefetch-a.held)/flushPart)
 }
 
 // settle writes another settlement of a delivery with send, and notes it.
@@ -179,7 +178,7 @@ func (a *acks) flush(late bool) {
 		return
 	}
 	top, covered := a.below()
-	single := a.above(late || a.wait(agePart))
+	single := a.above(late || a.wait())
 	if len(a.fresh)+len(a.aged) > 0 && !a.armed {
 		a.armed = true
 		a.timer.Reset(flushAfter)
