@@ -16,8 +16,9 @@ const (
 	slowHandler  = 5 * quickHandler
 	// Every workerSample'th handling by a worker is looked at, and every receiverSample'th by a receiver.
 	workerSample, receiverSample = 64, 16
-	// busySample is how long a worker takes at most between two samples for it to be worth while.
-	busySample = 25 * time.Millisecond
+	// busySample is how long one of busyWorkers takes at most between two samples for it to be worth while; of more workers
+	// each has less to do, and takes longer.
+	busySample, busyWorkers = 25 * time.Millisecond, 8
 	// relieveAfter is how long the receiver may be with one message: that long at least, and twice that at most. It is longer
 	// than a busy machine keeps a thread waiting for a processor now and then, which looks the same (2 ms was not).
 	relieveAfter = 10 * time.Millisecond
@@ -99,7 +100,8 @@ func (c *Consumer) sample(s *session, w *slot) {
 	}
 	now := c.clock.Now()
 	took, last := time.Duration(now.UnixNano()-w.since.Load()), w.sampled
-	if w.sampled = now; took > quickHandler || now.Sub(last) > busySample {
+	busy := busySample * time.Duration(max(busyWorkers, c.cfg.Workers)) / busyWorkers
+	if w.sampled = now; took > quickHandler || now.Sub(last) > busy {
 		return
 	}
 	if state, opened := s.place.open(c.slots[0].handled.Load()); opened {

@@ -98,7 +98,7 @@ func (x *torrent) finish(t *testing.T) {
 // than there are workers.
 func TestReceiverHandlesQuickMessages(t *testing.T) {
 	t.Parallel()
-	for _, workers := range []int{1, 3} {
+	for _, workers := range []int{1, 3, 64} {
 		t.Run(strconv.Itoa(workers), func(t *testing.T) {
 			t.Parallel()
 			var running, most atomic.Int64

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"maps"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -254,9 +255,32 @@ func sentence(err error) string {
 	return text
 }
 
-// addError adds an error of doing something to an object.
+// attributeForm is how a rule's error begins that is about one attribute: with its name, which says where it is.
+var attributeForm = regexp.MustCompile(`^([a-z]+(?:_[a-z]+)*)(?:\.([a-z_]+))?:?$`)
+
+// attributeOf is the attribute that an error begins with. One word alone may be any word, and is none.
+func attributeOf(err error) (path.Path, bool) {
+	word, _, _ := strings.Cut(err.Error(), " ")
+	parts := attributeForm.FindStringSubmatch(word)
+	if parts == nil || !strings.ContainsAny(word, "._") {
+		return path.Empty(), false
+	}
+	at := path.Root(parts[1])
+	if parts[2] != "" {
+		at = at.AtName(parts[2])
+	}
+	return at, true
+}
+
+// addError adds an error of doing something to an object, at the attribute that it begins with.
 func addError(diags *diag.Diagnostics, summary string, err error) {
-	if err != nil {
-		diags.AddError(summary, sentence(err)+whichAttribute(err))
+	if err == nil {
+		return
+	}
+	detail := sentence(err) + whichAttribute(err)
+	if at, ok := attributeOf(err); ok {
+		diags.AddAttributeError(at, summary, detail)
+	} else {
+		diags.AddError(summary, detail)
 	}
 }

@@ -1,11 +1,40 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 )
+
+// TestErrorsPointAtTheirAttribute, which the command line then shows with its line.
+func TestErrorsPointAtTheirAttribute(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]path.Path{
+		"max_priority 5: leave it out":                  path.Root("max_priority"),
+		"retry.max_retries -1: use 0":                   path.Root("retry").AtName("max_retries"),
+		"retry.delays: delay 2 repeats 5s":              path.Root("retry").AtName("delays"),
+		`topic "orders" has no dead-letter queue`:       path.Empty(),
+		"x-message-ttl is wrong":                        path.Empty(),
+		"refusing to delete queue \"max_priority 5\"":   path.Empty(),
+		"amqp://127.0.0.1:5672/: connection refused":    path.Empty(),
+		"retry strategy \"in_place\" waits in delivery": path.Empty(),
+	} {
+		var diags diag.Diagnostics
+		addError(&diags, "Invalid topic", errors.New(text))
+		at := path.Empty()
+		if d, ok := diags[0].(diag.DiagnosticWithPath); ok {
+			at = d.Path()
+		}
+		if !at.Equal(want) {
+			t.Errorf("%s: at %q, want %q", text, at, want)
+		}
+	}
+}
 
 // TestRefusals plans what cannot be, and reads what is said about it: what, why, and what to do instead.
 func TestRefusals(t *testing.T) {
