@@ -26,7 +26,7 @@ func (s *session) watch() {
 	defer ticker.Stop()
 	for before, doubted := uint64(0), 0; ; {
 		select {
-		case <-closed:
+		case <-closed: //nolint:errcheck // Receive says why
 			return
 		case <-ticker.C:
 		}
