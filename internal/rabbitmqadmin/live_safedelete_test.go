@@ -272,7 +272,7 @@ func TestLiveFreshQueue(t *testing.T) {
 	c.unknownWait = 0
 	c.cfg.StatisticsInterval = time.Millisecond
 	result, err := c.SafeDelete(t.Context(), SafeDelete{VHost: vhost, Queues: []string{"fresh"}})
-	if e := wantRefused(t, result, err, "fresh"); e.Depths[0].Known || !strings.Contains(err.Error(), "not known") {
+	if e := wantRefused(t, result, err, "fresh"); e.Depths[0].Known || !strings.Contains(err.Error(), "no count") {
 		t.Error(err)
 	}
 }
