@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -28,7 +29,8 @@ type sample struct {
 	goroutines float64
 }
 
-// measure lets the two take turns.
+// measure lets the two take turns. Which is first changes with every pair: what a run leaves for the broker to do slows
+// down the next one.
 func (c comparison) measure(ctx context.Context, p *place, messages io.Writer) ([]row, error) {
 	rows := make([]row, len(c.figures))
 	for i, f := range c.figures {
@@ -36,16 +38,21 @@ func (c comparison) measure(ctx context.Context, p *place, messages io.Writer) (
 	}
 	name := c.figures[0].name
 	for n := range p.runs {
-		last := n == p.runs-1
-		p.profile(last, name, "ours")
-		ours, err := c.ours(ctx, p)
-		if err != nil {
-			return nil, fmt.Errorf("measuring %s: %w", name, err)
+		var ours, bare sample
+		turns := []struct {
+			who  string
+			run  runner
+			into *sample
+		}{{"ours", c.ours, &ours}, {"bare", c.bare, &bare}}
+		if n%2 == 1 {
+			slices.Reverse(turns)
 		}
-		p.profile(last, name, "bare")
-		bare, err := c.bare(ctx, p)
-		if err != nil {
-			return nil, fmt.Errorf("measuring the bare loop for %s: %w", name, err)
+		for _, turn := range turns {
+			p.profile(n == p.runs-1, name, turn.who)
+			var err error
+			if *turn.into, err = turn.run(ctx, p); err != nil {
+				return nil, fmt.Errorf("measuring %s (%s): %w", name, turn.who, err)
+			}
 		}
 		for i := range rows {
 			a, b := rows[i].of(ours), rows[i].of(bare)
