@@ -41,7 +41,7 @@ func (s *session) watch() {
 		switch {
 		case s.stopped.Load(), s.over.Load(), amqp.ReplyCode(err) == amqp091.AccessRefused:
 			return
-		case err == nil && queue.Messages == 0, s.delivered.Load() != last:
+		case err != nil, queue.Messages == 0, s.delivered.Load() != last: // an error says nothing of who is sent messages
 			doubted = 0
 			continue
 		}
